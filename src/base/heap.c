@@ -1,0 +1,98 @@
+#include "base/heap.h"
+#include "base/err.h"
+
+#define CAPACITY_FIRST 16u
+
+void dsf_heap_init(struct dsf_heap *h, const struct dsf_memory *memory)
+{
+	memset(h, 0, sizeof(*h));
+	h->memory = memory;
+}
+
+static bool earlier(const struct dsf_heap_entry *a, const struct dsf_heap_entry *b)
+{
+	return a->at.ns != b->at.ns ? a->at.ns < b->at.ns : a->sequence < b->sequence;
+}
+
+static void place(struct dsf_heap *h, uint32_t index, struct dsf_heap_entry *entry)
+{
+	h->entries[index] = entry;
+	entry->place = index + 1;
+}
+
+static void sift_up(struct dsf_heap *h, uint32_t index, struct dsf_heap_entry *entry)
+{
+	while (index > 0 && earlier(entry, h->entries[(index - 1) / 2])) {
+		place(h, index, h->entries[(index - 1) / 2]);
+		index = (index - 1) / 2;
+	}
+	place(h, index, entry);
+}
+
+static void sift_down(struct dsf_heap *h, uint32_t index, struct dsf_heap_entry *entry)
+{
+	for (;;) {
+		uint32_t child = 2 * index + 1;
+
+		if (child + 1 < h->count && earlier(h->entries[child + 1], h->entries[child]))
+			child++;
+		if (child >= h->count || !earlier(h->entries[child], entry))
+			break;
+		place(h, index, h->entries[child]);
+		index = child;
+	}
+	place(h, index, entry);
+}
+
+static int make_room(struct dsf_heap *h)
+{
+	uint32_t capacity = h->capacity == 0 ? CAPACITY_FIRST : 2 * h->capacity;
+	void *grown;
+
+	if (h->count < h->capacity)
+		return 0;
+	grown = dsf_memory_grow(h->memory, h->entries, h->capacity * sizeof(*h->entries),
+		capacity * sizeof(*h->entries));
+	if (grown == NULL)
+		return -DSF_E_NOMEM;
+	h->entries = grown;
+	h->capacity = capacity;
+	return 0;
+}
+
+int dsf_heap_set(struct dsf_heap *h, struct dsf_heap_entry *entry, dsf_instant at)
+{
+	if (entry->place == 0) {
+		if (make_room(h) < 0)
+			return -DSF_E_NOMEM;
+		h->count++;
+		entry->place = h->count;
+	}
+	entry->at = at;
+	entry->sequence = h->sequence++;
+	sift_up(h, entry->place - 1, entry);
+	sift_down(h, entry->place - 1, entry);
+	return 0;
+}
+
+void dsf_heap_remove(struct dsf_heap *h, struct dsf_heap_entry *entry)
+{
+	uint32_t index = entry->place - 1;
+	struct dsf_heap_entry *last;
+
+	if (entry->place == 0)
+		return;
+	entry->place = 0;
+	last = h->entries[--h->count];
+	if (last == entry)
+		return;
+	sift_up(h, index, last);
+	sift_down(h, last->place - 1, last);
+}
+
+void dsf_heap_close(struct dsf_heap *h)
+{
+	dsf_memory_delete(h->memory, h->entries, h->capacity * sizeof(*h->entries));
+	h->entries = NULL;
+	h->count = h->capacity = 0;
+}

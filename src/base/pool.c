@@ -1,0 +1,78 @@
+#include "base/pool.h"
+#include <assert.h>
+
+#define ALIGNMENT   16u
+#define SLAB_HEADER ALIGNMENT
+
+void dsf_pool_init(struct dsf_pool *p, const struct dsf_memory *memory, size_t object_size,
+	uint32_t slab_objects, uint32_t count_max)
+{
+	assert(object_size > 0 && slab_objects > 0);
+	memset(p, 0, sizeof(*p));
+	p->memory = memory;
+	p->object_size = (object_size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+	p->slab_objects = slab_objects;
+	p->count_max = count_max;
+}
+
+static size_t slab_size(const struct dsf_pool *p)
+{
+	return SLAB_HEADER + p->object_size * p->slab_objects;
+}
+
+static void put_free(struct dsf_pool *p, void *object)
+{
+	memcpy(object, &p->free, sizeof(p->free));
+	p->free = object;
+}
+
+static void add_slab(struct dsf_pool *p)
+{
+	uint8_t *slab;
+
+	if (p->count + p->slab_objects > p->count_max)
+		return;
+	slab = dsf_memory_new(p->memory, slab_size(p));
+	if (slab == NULL)
+		return;
+	memcpy(slab, &p->slabs, sizeof(p->slabs));
+	p->slabs = slab;
+	/* Last first, so that objects go out in address order and a half used slab touches few pages. */
+	for (uint32_t i = p->slab_objects; i-- > 0;)
+		put_free(p, slab + SLAB_HEADER + i * p->object_size);
+	p->count += p->slab_objects;
+}
+
+void *dsf_pool_take(struct dsf_pool *p)
+{
+	void *object;
+
+	if (p->free == NULL)
+		add_slab(p);
+	object = p->free;
+	if (object == NULL)
+		return NULL;
+	memcpy(&p->free, object, sizeof(p->free));
+	p->used++;
+	if (p->used > p->used_peak)
+		p->used_peak = p->used;
+	return object;
+}
+
+void dsf_pool_give(struct dsf_pool *p, void *object)
+{
+	assert(p->used > 0);
+	p->used--;
+	put_free(p, object);
+}
+
+void dsf_pool_close(struct dsf_pool *p)
+{
+	while (p->slabs != NULL) {
+		void *slab = p->slabs;
+
+		memcpy(&p->slabs, slab, sizeof(p->slabs));
+		dsf_memory_delete(p->memory, slab, slab_size(p));
+	}
+	dsf_pool_init(p, p->memory, p->object_size, p->slab_objects, p->count_max);
+}

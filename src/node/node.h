@@ -1,0 +1,169 @@
+/*
+ * node.h - one device, driven by whoever has packets and a clock
+ *
+ * A switch or a host is cores put together. The emulator drives one node per process over
+ * io_uring, the simulator thousands in one process; both use this header and nothing else.
+ *
+ * Time. `now` is fabric time and never decreases. A driver handles inputs and deadlines in the
+ * order in which they are DUE and passes the due instant as now, also when it comes late; so a
+ * late process catches up exactly as if it had been on time, and lateness shows only where it
+ * exceeds the slack of a link's delay. Between two inputs with different instants the driver first
+ * runs node_expire for every deadline that is due before the later one.
+ *
+ * Frames. A train leaves with the instant its last cell has finished serialising; the receiving
+ * driver hands it over at departure + the link's delay. Frames of Ethernet ports leave at
+ * departure (towards hosts the switch port has already held the delay, see port_delay below).
+ * In the simulator payload may be carried by name: then `stored` bytes of a frame of `size` bytes
+ * exist (the head and the name), and everything that computes lengths uses size.
+ *
+ * Memory. Input bytes are borrowed for the call. Output bytes belong to the node until the driver
+ * calls node_frame_done with the output's buffer.
+ */
+#ifndef DSF_NODE_NODE_H
+#define DSF_NODE_NODE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/memory.h"
+#include "base/time.h"
+#include "base/trace.h"
+#include "topo/model.h"
+
+struct node;
+struct workload_spec;
+struct node_row;
+
+/* Port numbers are those of the topology; this one is the host port (TUN inband0) of a routed
+ * switch: bare IPv6 packets, no Ethernet header. */
+#define NODE_PORT_INBAND 0xffffu
+
+#define NODE_CHECKSUM_NONE 0xffffu
+
+struct node_frame {
+	const uint8_t *bytes;
+	uint32_t stored; /* bytes present; live: always == size */
+	uint32_t size;   /* bytes the frame stands for, Ethernet header included, no FCS */
+	/* Partial checksum as veth leaves it (virtio net header): sum from checksum_start to the end
+	 * of the frame is to be put at checksum_start + checksum_offset. NODE_CHECKSUM_NONE: none. */
+	uint16_t checksum_start;
+	uint16_t checksum_offset;
+};
+
+struct node_config {
+	const struct topo *topo; /* shared, outlives the node */
+	uint32_t index;          /* which of topo->nodes */
+	const struct dsf_memory *memory;
+	const struct dsf_trace *trace; /* NULL: nobody listens */
+	uint64_t seed;
+	bool simulated; /* host: answer NDP and ping itself; payload by name */
+	/* Least values of timers in fabric ns, so that a live machine's noise doesn't fire them; 0 in
+	 * the simulator. The longer of these and the topology's value holds. */
+	uint64_t reach_refresh_min_ns;
+	uint64_t reassembly_min_ns;
+	uint64_t watchdog_min_ns;
+	uint64_t probe_min_ns;
+};
+
+/* NULL when memory is short. All ports start without carrier. */
+struct node *node_new(const struct node_config *config, dsf_instant now);
+void node_free(struct node *n);
+
+/* 0, or -DSF_E_*: the frame was dropped and counted under that error. */
+int node_frame_input(struct node *n, uint32_t port, const struct node_frame *frame, dsf_instant now);
+
+void node_carrier(struct node *n, uint32_t port, bool up, dsf_instant now);
+
+/* The earliest instant at which node_expire must run; DSF_NEVER if never. */
+dsf_instant node_deadline(const struct node *n);
+void node_expire(struct node *n, dsf_instant now);
+
+/* What a host asks its driver to do with registered memory. Offsets are bytes. */
+struct node_span {
+	uint64_t memory; /* which memory: see metaroce/memory.h */
+	uint64_t offset;
+	uint32_t size;
+};
+
+#define NODE_SPANS_MAX 4
+
+enum node_output_kind {
+	NODE_OUTPUT_FRAME, /* a frame on a port */
+	NODE_OUTPUT_PLACE, /* host: write `head` (borrowed, valid for this call) to spans[0]; answer
+			      with node_memory_done */
+};
+
+struct node_output {
+	enum node_output_kind kind;
+	uint32_t port;
+	dsf_instant depart; /* frame: when its last bit has left (plus the delay towards hosts) */
+	const uint8_t *head;
+	uint32_t head_size; /* bytes at head */
+	uint32_t size;      /* frame: bytes it stands for: head + spans, or head + name */
+	uint16_t checksum_start, checksum_offset; /* as in node_frame; NODE_CHECKSUM_NONE: none */
+	uint32_t spans_count;
+	struct node_span spans[NODE_SPANS_MAX]; /* payload behind head */
+	void *buffer;     /* frame: give back by node_frame_done */
+	uint64_t request; /* place: for node_memory_done */
+};
+
+/* The next thing to do; false when there is nothing. The driver calls it until false after it has
+ * handled a batch of inputs; what is due on unlimited links leaves then. */
+bool node_output(struct node *n, struct node_output *out, dsf_instant now);
+
+/* The driver is done with an output frame's bytes. */
+void node_frame_done(struct node *n, void *buffer);
+
+/* The driver has placed (or gathered) what request asked for; status 0 or a negative error. */
+void node_memory_done(struct node *n, uint64_t request, int status, dsf_instant now);
+
+/* Commands. */
+
+struct node_impairment {
+	uint32_t loss_ppm;
+	uint32_t corrupt_ppm;
+	uint64_t delay_ns; /* added to the link's */
+	uint64_t jitter_ns; /* keeps order */
+	uint32_t reorder_ppm;
+	uint64_t rate_bps; /* 0: the link's own */
+	bool silent;       /* one-way silence: nothing leaves this end, carrier stays */
+};
+
+enum node_command_kind {
+	NODE_COMMAND_IMPAIR,         /* port, impairment: the whole state, not a change */
+	NODE_COMMAND_WORKLOAD_START, /* hosts: spec, copied */
+	NODE_COMMAND_WORKLOAD_STOP,  /* hosts: stop sending, keep the report */
+};
+
+struct node_command {
+	enum node_command_kind kind;
+	uint32_t port;
+	struct node_impairment impairment;
+	const struct workload_spec *workload;
+};
+
+/* 0 or -DSF_E_*. */
+int node_command(struct node *n, const struct node_command *command, dsf_instant now);
+
+/* Views: rows of state, in a fixed order. filter: a system port, destination switch, … or
+ * TOPO_NONE for all. Row types: node/row.h. */
+enum node_query {
+	NODE_QUERY_PORT,
+	NODE_QUERY_COUNTERS,
+	NODE_QUERY_REACHABILITY,
+	NODE_QUERY_VOQ,
+	NODE_QUERY_SYSTEM_PORT,
+	NODE_QUERY_NDP,
+	NODE_QUERY_ROUTE,
+	NODE_QUERY_NIC,
+	NODE_QUERY_PATHS,
+	NODE_QUERY_QP,
+	NODE_QUERY_WORKLOAD,
+	NODE_QUERY_READY, /* what is still missing; no row when ready */
+};
+
+typedef void (*node_row_fn)(void *user, const struct node_row *row);
+
+void node_view(const struct node *n, enum node_query query, uint32_t filter, node_row_fn row_fn,
+	void *user, dsf_instant now);
+
+#endif

@@ -1,0 +1,175 @@
+/*
+ * model.h - a lab's topology as one read-only table
+ *
+ * topo/ turns a topology file into a struct topo in which nothing is left to a default: every
+ * node, port and link with its name, number, address, rate and delay. It is parsed once, shared by
+ * all devices (forked processes share its pages, the simulator's devices the pointer) and never
+ * changes afterwards. What a device learns lives in the device.
+ *
+ * Order: nodes as generated (or as in the file), ports by node then port number, links as
+ * generated. Indexes are into these arrays. Rates are bit/s (0: unlimited), times fabric
+ * nanoseconds, sizes bytes.
+ */
+#ifndef DSF_TOPO_MODEL_H
+#define DSF_TOPO_MODEL_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/address.h"
+
+#define TOPO_NONE UINT32_MAX
+
+#define TOPO_LAB_NAME_MAX  32 /* characters: [a-z][a-z0-9_]{0,31} */
+#define TOPO_NODE_NAME_MAX 48 /* characters: [a-z0-9-]{1,48} */
+#define TOPO_PORT_NAME_MAX 15 /* IFNAMSIZ - 1 */
+#define TOPO_NODES_MAX     65536
+#define TOPO_LINKS_MAX     1048576
+#define TOPO_SWITCHES_MAX  4096 /* switch ids; published ceiling of the real fabric: 4064 */
+#define TOPO_PORTS_PER_SWITCH 64 /* system port = switch index * 64 + Ethernet port number */
+#define TOPO_PLANES_MAX    16
+
+enum topo_role {
+	TOPO_ROLE_RDSW,
+	TOPO_ROLE_EDSW,
+	TOPO_ROLE_FDSW,
+	TOPO_ROLE_SDSW,
+	TOPO_ROLE_SSW,
+	TOPO_ROLE_HOST,
+	TOPO_ROLE_EXTERNAL,
+};
+
+enum topo_link_kind {
+	TOPO_LINK_GPU,    /* host - RDSW, Ethernet */
+	TOPO_LINK_FABRIC, /* interface node - FDSW, cells */
+	TOPO_LINK_SPINE,  /* FDSW - SDSW, cells */
+	TOPO_LINK_EDGE,   /* EDSW - SSW, Ethernet */
+};
+
+enum topo_fabric_mode { TOPO_FABRIC_DSF, TOPO_FABRIC_ECMP };
+enum topo_draw { TOPO_DRAW_STRATIFIED, TOPO_DRAW_RANDOM, TOPO_DRAW_FORCED };
+enum topo_transport { TOPO_TRANSPORT_METAROCE, TOPO_TRANSPORT_ROCEV2 };
+
+struct topo_port {
+	char name[TOPO_PORT_NAME_MAX + 1]; /* "fab0", "eth3", "gpu0p1" */
+	uint32_t node;
+	uint32_t link;
+	uint32_t peer;   /* index of the port at the other end */
+	uint32_t number; /* port number within its node, from 0; also its place after first_port */
+	uint32_t ordinal; /* number within its kind: fab<ordinal>, eth<ordinal>; 0 for hosts */
+	uint32_t rail, plane; /* hosts: gpu<rail>p<plane>; else TOPO_NONE and the node's plane */
+	uint32_t system_port; /* Ethernet ports of interface nodes; else TOPO_NONE */
+	bool ethernet;        /* false: fabric port, cells */
+	struct dsf_mac mac;
+	struct dsf_ip6 address; /* Ethernet ports: inside the link's /64; else all zero */
+	uint8_t prefix_length;  /* 64; 0 without address */
+};
+
+struct topo_node {
+	const char *name;
+	enum topo_role role;
+	uint32_t building; /* TOPO_NONE where it has none */
+	uint32_t plane;    /* switches; TOPO_NONE for hosts and external nodes */
+	uint32_t cluster;  /* zone number across the building, edge pod last; TOPO_NONE: SDSW, SSW */
+	uint32_t zone;     /* ordinal in its building; TOPO_NONE: edge pod, SDSW, SSW */
+	uint32_t first_port, ports_count;
+	uint32_t switch_index;   /* cell switch id; interface and fabric nodes only, else TOPO_NONE */
+	struct dsf_ip6 loopback; /* routed switches; else all zero */
+	uint32_t rails;          /* hosts: number of GPUs (NICs) */
+};
+
+struct topo_link {
+	enum topo_link_kind kind;
+	uint32_t port_a, port_b; /* a is the lower tier: host, interface node, FDSW, EDSW */
+	uint64_t rate_bps;
+	uint64_t delay_ns;
+	uint64_t jitter_ns;
+	uint32_t loss_ppm;
+	uint32_t corrupt_ppm;
+	uint32_t queue_bytes;   /* output queue of each end */
+	uint32_t ecn_min_bytes; /* SSW and ecmp mode: queue length of first mark */
+	uint32_t ecn_max_bytes;
+	uint32_t mtu; /* Ethernet: IP bytes; fabric: bytes of a train frame without its Ethernet header */
+	bool hyperport;
+};
+
+struct topo_fabric {
+	enum topo_fabric_mode mode;
+	enum topo_draw draw;
+	bool input_balanced;
+	uint32_t cell_bytes;   /* largest cell, header included */
+	uint32_t credit_bytes; /* published: 4096 */
+	uint32_t train_bytes;  /* largest train; 0: one cell a frame */
+	uint32_t voq_bytes;    /* tail drop of one VOQ */
+	uint32_t buffer_bytes; /* tail drop of all VOQs of a switch */
+	uint64_t ecn_min_ns;   /* queue delay of the first mark; "auto" is resolved */
+	uint64_t reach_refresh_ns;
+	uint64_t reassembly_timeout_ns; /* without the largest delay skew */
+	uint64_t credit_watchdog_ns;
+	uint32_t weight_rdma, weight_default; /* class nc is strict */
+};
+
+struct topo_transport_settings {
+	enum topo_transport name;
+	uint32_t paths;         /* of one connection, over all planes */
+	uint32_t payload_bytes; /* largest payload of a packet */
+};
+
+struct topo {
+	char name[TOPO_LAB_NAME_MAX + 1];
+	uint64_t seed;
+	uint32_t time_dilation; /* 0: auto, not yet decided */
+	uint32_t planes;
+	struct topo_fabric fabric;
+	struct topo_transport_settings transport;
+	const struct topo_node *nodes;
+	const struct topo_port *ports;
+	const struct topo_link *links;
+	uint32_t nodes_count, ports_count, links_count;
+	uint32_t switches_count; /* switch indexes are below this */
+	/* Derived once, so that no device needs a search or a table of its own. */
+	const uint32_t *switch_node;   /* [switches_count]: node of a switch index */
+	const uint32_t *system_port_port; /* [switches_count * 64]: port, or TOPO_NONE */
+	const uint32_t *endpoints;     /* ranks: GPU r of host h, by host then rail; see topo_endpoint */
+	uint32_t endpoints_count;
+	uint64_t delay_skew_ns; /* largest difference of fabric path delays in the lab */
+	uint64_t credit_loop_ns; /* longest request + grant + cells round trip inside a cell fabric */
+	uint64_t base_rtt_ns;    /* longest round trip of two hosts, empty network */
+};
+
+/* A GPU (NIC) of a host, as rank of a workload. */
+struct topo_endpoint {
+	uint32_t host; /* node */
+	uint32_t rail;
+};
+
+struct topo_endpoint topo_endpoint(const struct topo *t, uint32_t rank);
+
+/* Port of an endpoint on a plane; NULL when it has none there. */
+const struct topo_port *topo_endpoint_port(const struct topo *t, uint32_t rank, uint32_t plane);
+
+/* Index by name; TOPO_NONE when there is none. A port is "NODE:IF". O(log n). */
+uint32_t topo_find_node(const struct topo *t, const char *name);
+uint32_t topo_find_port(const struct topo *t, const char *name);
+
+static inline const struct topo_port *topo_node_port(
+	const struct topo *t, const struct topo_node *n, uint32_t number)
+{
+	return &t->ports[n->first_port + number];
+}
+
+static inline bool topo_is_interface_node(enum topo_role role)
+{
+	return role == TOPO_ROLE_RDSW || role == TOPO_ROLE_EDSW;
+}
+
+static inline bool topo_is_fabric_node(enum topo_role role)
+{
+	return role == TOPO_ROLE_FDSW || role == TOPO_ROLE_SDSW;
+}
+
+const char *topo_role_name(enum topo_role role);
+const char *topo_link_kind_name(enum topo_link_kind kind);
+
+/* Frees a topology that topo_load or topo_expand made; NULL is fine. */
+void topo_free(struct topo *t);
+
+#endif
