@@ -77,6 +77,10 @@ void node_carrier(struct node *n, uint32_t port, bool up, dsf_instant now);
 dsf_instant node_deadline(const struct node *n);
 void node_expire(struct node *n, dsf_instant now);
 
+/* True while everything the topology promises of this node is there: ports, live links,
+ * reachability, neighbours. O(1); NODE_QUERY_READY names what is missing. */
+bool node_ready(const struct node *n);
+
 /* What a host asks its driver to do with registered memory. Offsets are bytes. */
 struct node_span {
 	uint64_t memory; /* which memory: see metaroce/memory.h */

@@ -1,0 +1,22 @@
+/*
+ * node_main.h - one node as a process
+ *
+ * The supervisor forks a process per node, moves it into its namespace and calls
+ * uring_node_main; dsf-switch and dsf-host call it too, to run one node under a debugger.
+ */
+#ifndef DSF_URING_NODE_MAIN_H
+#define DSF_URING_NODE_MAIN_H
+#include <stdint.h>
+#include "topo/model.h"
+
+struct uring_node_config {
+	const struct topo *topo; /* with time_dilation decided */
+	uint32_t index;
+	uint64_t epoch_ns; /* CLOCK_MONOTONIC at fabric time 0 */
+	int control_fd;    /* stream socket to the supervisor: JSON lines, see control.h */
+};
+
+/* Runs until "stop", SIGTERM or end of control_fd. Returns the exit code. Logs to stderr. */
+int uring_node_main(const struct uring_node_config *config);
+
+#endif
