@@ -11,8 +11,11 @@
  * runs node_expire for every deadline that is due before the later one.
  *
  * Frames. A train leaves with the instant its last cell has finished serialising; the receiving
- * driver hands it over at departure + the link's delay. Frames of Ethernet ports leave at
- * departure (towards hosts the switch port has already held the delay, see port_delay below).
+ * driver hands it over at departure + the link's delay. A frame of an Ethernet port may be output
+ * before it departs (the queue is first in, first out, so its departure is known on arrival); it
+ * is due at the other end at departure + delay. Live, towards a host or external node, the driver
+ * holds it that long before it sends, and holds what it receives from there for the delay; both
+ * directions of such a link are the switch's. Carrier loss discards what a driver holds for a port.
  * In the simulator payload may be carried by name: then `stored` bytes of a frame of `size` bytes
  * exist (the head and the name), and everything that computes lengths uses size.
  *
@@ -99,7 +102,7 @@ enum node_output_kind {
 struct node_output {
 	enum node_output_kind kind;
 	uint32_t port;
-	dsf_instant depart; /* frame: when its last bit has left (plus the delay towards hosts) */
+	dsf_instant depart; /* frame: when its last bit has left; may lie ahead on Ethernet ports */
 	const uint8_t *head;
 	uint32_t head_size; /* bytes at head */
 	uint32_t size;      /* frame: bytes it stands for: head + spans, or head + name */
