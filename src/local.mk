@@ -1,0 +1,67 @@
+# One convenience library per folder; one line per source with its header. A folder that has no
+# sources yet builds an empty library, so adding one line is all it takes.
+
+noinst_LTLIBRARIES += libbase.la
+libbase_la_SOURCES =
+libbase_la_SOURCES += src/base/address.c src/base/address.h
+libbase_la_SOURCES += src/base/bitset.h
+libbase_la_SOURCES += src/base/cursor.h
+libbase_la_SOURCES += src/base/err.c src/base/err.h
+libbase_la_SOURCES += src/base/hash.c src/base/hash.h
+libbase_la_SOURCES += src/base/heap.c src/base/heap.h
+libbase_la_SOURCES += src/base/histogram.c src/base/histogram.h
+libbase_la_SOURCES += src/base/memory.h
+libbase_la_SOURCES += src/base/pool.c src/base/pool.h
+libbase_la_SOURCES += src/base/rng.c src/base/rng.h
+libbase_la_SOURCES += src/base/time.h
+libbase_la_SOURCES += src/base/trace.c src/base/trace.h
+
+noinst_LTLIBRARIES += libfabric.la
+libfabric_la_SOURCES =
+
+noinst_LTLIBRARIES += libip.la
+libip_la_SOURCES =
+
+noinst_LTLIBRARIES += libmetaroce.la
+libmetaroce_la_SOURCES =
+
+noinst_LTLIBRARIES += libworkload.la
+libworkload_la_SOURCES =
+libworkload_la_SOURCES += src/workload/spec.h
+
+noinst_LTLIBRARIES += libtopo.la
+libtopo_la_SOURCES =
+libtopo_la_SOURCES += src/topo/model.h
+
+noinst_LTLIBRARIES += libnode.la
+libnode_la_SOURCES =
+libnode_la_SOURCES += src/node/node.h
+libnode_la_SOURCES += src/node/row.h
+
+noinst_LTLIBRARIES += libview.la
+libview_la_SOURCES =
+
+noinst_LTLIBRARIES += libsim.la
+libsim_la_SOURCES =
+
+# From here on: drivers. (Not liburing.la: that name belongs to the library we link.)
+
+noinst_LTLIBRARIES += libdsfuring.la
+libdsfuring_la_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+libdsfuring_la_SOURCES =
+libdsfuring_la_SOURCES += src/uring/node_main.h
+
+noinst_LTLIBRARIES += libnetns.la
+libnetns_la_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+libnetns_la_SOURCES =
+
+noinst_LTLIBRARIES += libcli.la
+libcli_la_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS) \
+	-DDSF_LIBEXECDIR='"$(pkglibexecdir)"' -DDSF_DATADIR='"$(pkgdatadir)"'
+libcli_la_SOURCES =
+
+# What a program links: users before what they use.
+DSF_CORE_LIBS = libsim.la libview.la libnode.la libtopo.la libworkload.la libmetaroce.la libip.la \
+	libfabric.la libbase.la $(CJSON_LIBS)
+DSF_LIVE_LIBS = libcli.la libdsfuring.la libnetns.la $(DSF_CORE_LIBS) $(URING_LIBS) $(MNL_LIBS) \
+	$(NLROUTE_LIBS)

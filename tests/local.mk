@@ -1,0 +1,42 @@
+# TESTS are TAP programs and .bats files, all through automake's TAP driver.
+#
+# A program's source is its name with .c and it links every core library, so adding a test is one
+# line. A fuzz target takes main() from libreplay.la (an archive: only who lacks a main takes it)
+# and replays tests/fuzz/corpus/<target>; with --enable-fuzzers it links libFuzzer instead.
+
+TEST_EXTENSIONS = .bats
+DSF_TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LOG_DRIVER = $(DSF_TAP_DRIVER)
+BATS_LOG_DRIVER = $(DSF_TAP_DRIVER)
+BATS_LOG_COMPILER = $(BATS)
+AM_BATS_LOG_FLAGS = --tap
+AM_TESTS_ENVIRONMENT = \
+	DSFEMU='$(abs_top_builddir)/dsfemu'; export DSFEMU; \
+	DSF_SOURCE='$(abs_top_srcdir)'; export DSF_SOURCE;
+
+UNIT_TESTS =
+UNIT_TESTS += tests/unit/base_err
+
+SIM_TESTS =
+
+FUZZ_TARGETS =
+
+# bats files: these need the dsfemu program, and those that need root skip without it
+BATS_TESTS =
+
+EXTRA_DIST += tests/tap.h $(BATS_TESTS)
+
+if FUZZERS
+LDADD = $(FUZZ_LDFLAGS) $(DSF_CORE_LIBS)
+check_PROGRAMS += $(FUZZ_TARGETS)
+else
+check_LTLIBRARIES += libreplay.la
+libreplay_la_SOURCES = tests/fuzz/replay.c
+libreplay_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
+LDADD = libreplay.la $(DSF_CORE_LIBS)
+check_PROGRAMS += $(UNIT_TESTS) $(SIM_TESTS) $(FUZZ_TARGETS)
+TESTS += $(UNIT_TESTS) $(SIM_TESTS) $(FUZZ_TARGETS)
+if HAVE_BATS
+TESTS += $(BATS_TESTS)
+endif
+endif
