@@ -14,7 +14,7 @@ struct dsf_hash_node;
 
 struct dsf_hash {
 	struct dsf_pool pool;
-	struct dsf_hash_node **buckets; /* power of two of them, or NULL while empty */
+	struct dsf_hash_node **buckets;     /* power of two of them, or NULL while empty */
 	struct dsf_hash_node *first, *last; /* in order of insertion */
 	uint32_t buckets_count;
 	uint32_t count;

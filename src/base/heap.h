@@ -11,7 +11,8 @@
 #include "base/memory.h"
 #include "base/time.h"
 
-#define DSF_CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+#define DSF_CONTAINER(pointer, type, member)                                                       \
+	((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 struct dsf_heap_entry {
 	dsf_instant at;

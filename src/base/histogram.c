@@ -1,6 +1,6 @@
 #include "base/histogram.h"
 
-/* Values below 16 have a bin each; above, the top bit picks the octave and the next four the bin. */
+/* Values below 16 have a bin each; above, the top bit picks the octave, the next four the bin. */
 static unsigned bin_of(uint64_t value)
 {
 	unsigned octave;

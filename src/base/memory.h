@@ -11,7 +11,8 @@
 #include <string.h>
 
 struct dsf_memory {
-	void *(*alloc)(void *user, size_t size); /* zeroed, aligned to 16; NULL when there is none */
+	/* zeroed, aligned to 16; NULL when there is none */
+	void *(*alloc)(void *user, size_t size);
 	void (*release)(void *user, void *block, size_t size);
 	void *user;
 };

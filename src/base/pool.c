@@ -37,7 +37,7 @@ static void add_slab(struct dsf_pool *p)
 		return;
 	memcpy(slab, &p->slabs, sizeof(p->slabs));
 	p->slabs = slab;
-	/* Last first, so that objects go out in address order and a half used slab touches few pages. */
+	/* Last first: objects go out in address order and a half used slab touches few pages. */
 	for (uint32_t i = p->slab_objects; i-- > 0;)
 		put_free(p, slab + SLAB_HEADER + i * p->object_size);
 	p->count += p->slab_objects;

@@ -13,7 +13,7 @@ void dsf_rng_init(struct dsf_rng *r, uint64_t seed)
 void dsf_rng_fork(struct dsf_rng *r, uint64_t seed, uint64_t kind, uint64_t id)
 {
 	dsf_rng_init(r, dsf_mix(dsf_mix(seed + GOLDEN) ^ dsf_mix(kind + 2 * GOLDEN)) ^
-					dsf_mix(id + 3 * GOLDEN));
+				dsf_mix(id + 3 * GOLDEN));
 }
 
 static uint64_t rotate_left(uint64_t x, int by)
