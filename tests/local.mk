@@ -40,3 +40,14 @@ if HAVE_BATS
 TESTS += $(BATS_TESTS)
 endif
 endif
+
+# What scripts/check asks for: all tests that need no rights, and the fuzz targets.
+check-core:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(UNIT_TESTS) $(SIM_TESTS) $(FUZZ_TARGETS)'
+
+fuzzers: $(FUZZ_TARGETS)
+
+list-fuzzers:
+	@echo $(FUZZ_TARGETS)
+
+.PHONY: check-core fuzzers list-fuzzers

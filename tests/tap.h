@@ -15,7 +15,8 @@
 
 static unsigned tap_count, tap_failed;
 
-__attribute__((format(printf, 2, 3), unused)) static bool tap_result(bool held, const char *format, ...)
+__attribute__((format(printf, 2, 3), unused)) static bool tap_result(
+	bool held, const char *format, ...)
 {
 	va_list arguments;
 
@@ -31,7 +32,8 @@ __attribute__((format(printf, 2, 3), unused)) static bool tap_result(bool held, 
 	return held;
 }
 
-__attribute__((unused)) static bool tap_where(bool held, const char *file, int line, const char *text)
+__attribute__((unused)) static bool tap_where(
+	bool held, const char *file, int line, const char *text)
 {
 	if (!held)
 		printf("# %s:%d: %s\n", file, line, text);
@@ -42,8 +44,9 @@ __attribute__((unused)) static bool tap_where(bool held, const char *file, int l
 __attribute__((unused)) static void tap_values(bool held, intmax_t got, intmax_t want)
 {
 	if (!held)
-		printf("#   got %" PRIdMAX " (0x%" PRIxMAX "), want %" PRIdMAX " (0x%" PRIxMAX ")\n", got,
-			(uintmax_t)got, want, (uintmax_t)want);
+		printf("#   got %" PRIdMAX " (0x%" PRIxMAX "), want %" PRIdMAX " (0x%" PRIxMAX
+		       ")\n",
+			got, (uintmax_t)got, want, (uintmax_t)want);
 	fflush(stdout);
 }
 
@@ -56,8 +59,8 @@ __attribute__((unused)) static int tap_done(void)
 	return tap_count == 0 || tap_failed > 0;
 }
 
-__attribute__((unused)) static bool tap_equal(intmax_t got, intmax_t want, const char *file, int line,
-	const char *text)
+__attribute__((unused)) static bool tap_equal(
+	intmax_t got, intmax_t want, const char *file, int line, const char *text)
 {
 	bool held = got == want;
 
@@ -77,7 +80,8 @@ __attribute__((unused)) static bool tap_equal(intmax_t got, intmax_t want, const
 		__VA_ARGS__)
 
 /* The rest of this program can't run here, and why. */
-#define TAP_SKIP(...) (tap_count++, printf("ok %u # SKIP ", tap_count), printf(__VA_ARGS__), putchar('\n'))
+#define TAP_SKIP(...)                                                                              \
+	(tap_count++, printf("ok %u # SKIP ", tap_count), printf(__VA_ARGS__), putchar('\n'))
 
 #define TAP_DONE() tap_done()
 

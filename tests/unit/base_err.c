@@ -10,7 +10,8 @@ static void every_error_has_its_own_texts(void)
 		TAP_OK(strlen(dsf_err_text(-err)) > 0 && strcmp(dsf_err_text(-err), "error") != 0,
 			"error %d has a text", err);
 		TAP_OK(dsf_err_text(err) == dsf_err_text(-err), "error %d: either sign", err);
-		TAP_OK(counter != NULL && counter[strspn(counter, "abcdefghijklmnopqrstuvwxyz_")] == 0,
+		TAP_OK(counter != NULL &&
+				counter[strspn(counter, "abcdefghijklmnopqrstuvwxyz_")] == 0,
 			"error %d has a counter with a plain name", err);
 		for (int other = DSF_E_FIRST + 1; counter != NULL && other < err; other++) {
 			if (strcmp(counter, dsf_err_counter(other)) == 0)
