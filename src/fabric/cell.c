@@ -72,7 +72,7 @@ int fabric_cell_decode(struct fabric_cell *c, const uint8_t *cells, size_t size)
 	c->packet_sequence = dsf_load_be32(cells + 20);
 	c->packet_size = dsf_load_be16(cells + 24);
 	c->packet_stored = dsf_load_be16(cells + 26);
-	c->age_ns = dsf_load_be32(cells + 28);
+	c->epoch = dsf_load_be32(cells + 28);
 	if (c->stored > c->size || c->size > FABRIC_CELL_MAX)
 		return -DSF_E_BADFIELD;
 	if (c->stored > size - FABRIC_CELL_HEADER)
@@ -101,5 +101,5 @@ void fabric_cell_encode(const struct fabric_cell *c, uint8_t *at)
 	dsf_store_be32(at + 20, c->packet_sequence);
 	dsf_store_be16(at + 24, c->packet_size);
 	dsf_store_be16(at + 26, c->packet_stored);
-	dsf_store_be32(at + 28, c->age_ns);
+	dsf_store_be32(at + 28, c->epoch);
 }

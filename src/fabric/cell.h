@@ -22,7 +22,7 @@
  *   cell:   0 kind 1  1 flags 1  2 payload size 2  4 payload bytes present 2
  *           6 source switch 2  8 destination switch 2  10 class 1  11 cell index 1
  *          12 system port 4  16 link sequence 4
- *          20 packet sequence 4  24 packet size 2  26 packet bytes present 2  28 age, ns 4
+ *          20 packet sequence 4  24 packet size 2  26 packet bytes present 2  28 epoch 4
  *          32 payload
  *   request and grant: 2 epoch 4, 20 outstanding bytes 4 (request), 24 total bytes 8, no payload
  *   reachability: payload: 0 first switch 2  2 switches 2  4 bitmap, bit i of byte i/8 is switch
@@ -41,21 +41,20 @@
 #define FABRIC_TRAIN_VERSION 1
 #define FABRIC_TRAIN_HEADER  32u
 #define FABRIC_TRAIN_MAX     16384u /* bytes of a whole train frame: dataplane measurements */
-#define FABRIC_CELL_HEADER   32u /* published: 512 B cell minus 32 B header */
-#define FABRIC_CELL_MIN      64u /* our choice: least cell_bytes that a topology may ask for */
-#define FABRIC_CELL_MAX      4096u
+#define FABRIC_CELL_HEADER   32u    /* published: 512 B cell minus 32 B header */
+#define FABRIC_CELL_MIN	     192u   /* our choice: least cell_bytes that a topology may ask for */
+#define FABRIC_CELL_MAX	     4096u
 #define FABRIC_PACKET_MAX    9216u /* largest Ethernet frame that enters the fabric */
 
-/* Cells of one packet: 9216 / (64 - 32) at the smallest cell size is 288; the index has 8 bits, so
- * check.c refuses cell sizes that would need more for the lab's MTU. */
-#define FABRIC_PACKET_CELLS_MAX 256u
+/* Cells of one packet: 9216 / (192 - 32) at the smallest cell size is 58; 64 are a word of bits. */
+#define FABRIC_PACKET_CELLS_MAX 64u
 
 #define FABRIC_TRAIN_HEARD 0x01 /* I hear you */
 
 #define FABRIC_CELL_LAST      0x01 /* last cell of its packet */
 #define FABRIC_CELL_CONGESTED 0x02 /* met a queue over its mark */
 #define FABRIC_CELL_CORRUPT   0x04 /* stands for a bad cell checksum; receivers drop it */
-#define FABRIC_CELL_CE        0x08 /* the packet was marked at its VOQ */
+#define FABRIC_CELL_CE	      0x08 /* the packet was marked at its VOQ */
 
 enum fabric_cell_kind {
 	FABRIC_CELL_DATA = 1,
@@ -74,13 +73,13 @@ enum fabric_class {
 };
 
 /* Offsets, for code that patches one field of a raw cell. */
-#define FABRIC_CELL_AT_KIND        0
-#define FABRIC_CELL_AT_FLAGS       1
-#define FABRIC_CELL_AT_SIZE        2
-#define FABRIC_CELL_AT_STORED      4
-#define FABRIC_CELL_AT_SOURCE      6
+#define FABRIC_CELL_AT_KIND	   0
+#define FABRIC_CELL_AT_FLAGS	   1
+#define FABRIC_CELL_AT_SIZE	   2
+#define FABRIC_CELL_AT_STORED	   4
+#define FABRIC_CELL_AT_SOURCE	   6
 #define FABRIC_CELL_AT_DESTINATION 8
-#define FABRIC_CELL_AT_LINK_SEQ    16
+#define FABRIC_CELL_AT_LINK_SEQ	   16
 
 struct fabric_train {
 	uint8_t flags;
@@ -100,8 +99,8 @@ struct fabric_cell {
 	uint32_t link_sequence;
 	uint32_t packet_sequence;
 	uint16_t packet_size, packet_stored;
-	uint32_t age_ns;
-	uint32_t epoch, outstanding; /* request, grant */
+	uint32_t epoch; /* of the VOQ's totals and sequences: a restarted one has a later epoch */
+	uint32_t outstanding; /* request: bytes asked for and not yet granted */
 	uint64_t total;
 };
 

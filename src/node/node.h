@@ -45,22 +45,23 @@ struct node_row;
 struct node_frame {
 	const uint8_t *bytes;
 	uint32_t stored; /* bytes present; live: always == size */
-	uint32_t size;   /* bytes the frame stands for, Ethernet header included, no FCS */
-	/* Partial checksum as veth leaves it (virtio net header): sum from checksum_start to the end
-	 * of the frame is to be put at checksum_start + checksum_offset. NODE_CHECKSUM_NONE: none. */
+	uint32_t size;	 /* bytes the frame stands for, Ethernet header included, no FCS */
+	/* Partial checksum as veth leaves it (virtio net header): sum from checksum_start to the
+	 * end of the frame is to be put at checksum_start + checksum_offset. NODE_CHECKSUM_NONE:
+	 * none. */
 	uint16_t checksum_start;
 	uint16_t checksum_offset;
 };
 
 struct node_config {
 	const struct topo *topo; /* shared, outlives the node */
-	uint32_t index;          /* which of topo->nodes */
+	uint32_t index;		 /* which of topo->nodes */
 	const struct dsf_memory *memory;
 	const struct dsf_trace *trace; /* NULL: nobody listens */
 	uint64_t seed;
 	bool simulated; /* host: answer NDP and ping itself; payload by name */
-	/* Least values of timers in fabric ns, so that a live machine's noise doesn't fire them; 0 in
-	 * the simulator. The longer of these and the topology's value holds. */
+	/* Least values of timers in fabric ns, so that a live machine's noise doesn't fire them; 0
+	 * in the simulator. The longer of these and the topology's value holds. */
 	uint64_t reach_refresh_min_ns;
 	uint64_t reassembly_min_ns;
 	uint64_t watchdog_min_ns;
@@ -72,7 +73,8 @@ struct node *node_new(const struct node_config *config, dsf_instant now);
 void node_free(struct node *n);
 
 /* 0, or -DSF_E_*: the frame was dropped and counted under that error. */
-int node_frame_input(struct node *n, uint32_t port, const struct node_frame *frame, dsf_instant now);
+int node_frame_input(
+	struct node *n, uint32_t port, const struct node_frame *frame, dsf_instant now);
 
 void node_carrier(struct node *n, uint32_t port, bool up, dsf_instant now);
 
@@ -105,12 +107,12 @@ struct node_output {
 	dsf_instant depart; /* frame: when its last bit has left; may lie ahead on Ethernet ports */
 	const uint8_t *head;
 	uint32_t head_size; /* bytes at head */
-	uint32_t size;      /* frame: bytes it stands for: head + spans, or head + name */
+	uint32_t size;	    /* frame: bytes it stands for: head + spans, or head + name */
 	uint16_t checksum_start, checksum_offset; /* as in node_frame; NODE_CHECKSUM_NONE: none */
 	uint32_t spans_count;
 	struct node_span spans[NODE_SPANS_MAX]; /* payload behind head */
-	void *buffer;     /* frame: give back by node_frame_done */
-	uint64_t request; /* place: for node_memory_done */
+	void *buffer;				/* frame: give back by node_frame_done */
+	uint64_t request;			/* place: for node_memory_done */
 };
 
 /* The next thing to do; false when there is nothing. The driver calls it until false after it has
@@ -128,15 +130,15 @@ void node_memory_done(struct node *n, uint64_t request, int status, dsf_instant 
 struct node_impairment {
 	uint32_t loss_ppm;
 	uint32_t corrupt_ppm;
-	uint64_t delay_ns; /* added to the link's */
+	uint64_t delay_ns;  /* added to the link's */
 	uint64_t jitter_ns; /* keeps order */
 	uint32_t reorder_ppm;
 	uint64_t rate_bps; /* 0: the link's own */
-	bool silent;       /* one-way silence: nothing leaves this end, carrier stays */
+	bool silent;	   /* one-way silence: nothing leaves this end, carrier stays */
 };
 
 enum node_command_kind {
-	NODE_COMMAND_IMPAIR,         /* port, impairment: the whole state, not a change */
+	NODE_COMMAND_IMPAIR,	     /* port, impairment: the whole state, not a change */
 	NODE_COMMAND_WORKLOAD_START, /* hosts: spec, copied */
 	NODE_COMMAND_WORKLOAD_STOP,  /* hosts: stop sending, keep the report */
 };

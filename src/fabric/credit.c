@@ -1,0 +1,282 @@
+#include "fabric/credit.h"
+#include <assert.h>
+#include "base/err.h"
+
+/* A port with more than this waiting gives less than its rate; with four times that, nothing. */
+#define BACKLOG_MARK_BYTES (2u * FABRIC_CREDIT_BURST_BYTES)
+
+int fabric_credits_init(struct fabric_credits *s, const struct dsf_memory *memory,
+	const struct fabric_credit_config *config)
+{
+	memset(s, 0, sizeof(*s));
+	s->config = *config;
+	s->ports = dsf_memory_new(memory, config->ports_count * sizeof(*s->ports));
+	if (s->ports == NULL)
+		return -DSF_E_NOMEM;
+	for (uint32_t i = 0; i < config->ports_count; i++)
+		for (int class = 0; class < FABRIC_CLASSES; class ++)
+			s->ports[i].classes[class].weight = config->weights[class];
+	dsf_hash_init(&s->sources, memory, sizeof(struct fabric_credit_key),
+		sizeof(struct fabric_credit_source), FABRIC_CREDIT_SOURCES_MAX);
+	dsf_heap_init(&s->timers, memory);
+	return 0;
+}
+
+void fabric_credits_close(struct fabric_credits *s)
+{
+	const struct dsf_memory *memory = s->timers.memory;
+
+	dsf_hash_close(&s->sources);
+	dsf_heap_close(&s->timers);
+	dsf_memory_delete(memory, s->ports, s->config.ports_count * sizeof(*s->ports));
+	s->ports = NULL;
+}
+
+static struct fabric_credit_port *find_port(struct fabric_credits *s, uint32_t system_port)
+{
+	uint32_t index = system_port - s->config.first_system_port;
+
+	if (index >= s->config.ports_count || !s->ports[index].used)
+		return NULL;
+	return &s->ports[index];
+}
+
+static bool has_waiting(const struct fabric_credit_port *p)
+{
+	for (int class = 0; class < FABRIC_CLASSES; class ++)
+		if (p->classes[class].first != NULL)
+			return true;
+	return false;
+}
+
+static void schedule(struct fabric_credits *s, struct fabric_credit_port *p, dsf_instant now)
+{
+	if (!p->up || !has_waiting(p))
+		dsf_heap_remove(&s->timers, &p->timer);
+	else
+		(void)dsf_heap_set(&s->timers, &p->timer, dsf_time_max(p->next_at, now));
+}
+
+void fabric_credit_port(
+	struct fabric_credits *s, uint32_t system_port, uint64_t rate_bps, bool up, dsf_instant now)
+{
+	struct fabric_credit_port *p = &s->ports[system_port - s->config.first_system_port];
+
+	p->used = true;
+	p->rate_bps = rate_bps;
+	p->up = up;
+	p->factor = FABRIC_CREDIT_FACTOR_ONE;
+	p->backlog_bytes = 0;
+	schedule(s, p, now);
+}
+
+void fabric_credit_fabric(struct fabric_credits *s, uint64_t rate_bps)
+{
+	s->fabric_bps = rate_bps;
+}
+
+static void list_source(struct fabric_credit_port *p, struct fabric_credit_source *source)
+{
+	struct fabric_credit_class *class = &p->classes[source->key.class];
+
+	if (source->listed)
+		return;
+	source->listed = true;
+	source->next = NULL;
+	*(class->last != NULL ? &class->last->next : &class->first) = source;
+	class->last = source;
+}
+
+static void want_grant(struct fabric_credits *s, struct fabric_credit_source *source)
+{
+	if (source->grant_wanted)
+		return;
+	source->grant_wanted = true;
+	source->grant_next = NULL;
+	*(s->grant_last != NULL ? &s->grant_last->grant_next : &s->grant_first) = source;
+	s->grant_last = source;
+}
+
+int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_key *key,
+	uint32_t epoch, uint64_t total, uint32_t outstanding, dsf_instant now)
+{
+	struct fabric_credit_port *p = find_port(s, key->system_port);
+	struct fabric_credit_source *source;
+
+	if (p == NULL)
+		return -DSF_E_UNKNOWN;
+	source = dsf_hash_put(&s->sources, key);
+	if (source == NULL)
+		return -DSF_E_FULL;
+	if (source->epoch != epoch) {
+		if (source->epoch != 0 && (int32_t)(epoch - source->epoch) < 0)
+			return -DSF_E_STALE;
+		source->epoch = epoch;
+		source->granted = total > outstanding ? total - outstanding : 0;
+		source->requested = source->granted;
+	}
+	if (total <= source->granted) {
+		want_grant(s, source); /* it missed the grant: say it again */
+		return 0;
+	}
+	if (total > source->requested)
+		source->requested = total;
+	list_source(p, source);
+	if (p->timer.place == 0)
+		schedule(s, p, now);
+	return 0;
+}
+
+void fabric_credit_congested(struct fabric_credits *s, uint32_t system_port)
+{
+	struct fabric_credit_port *p = find_port(s, system_port);
+
+	if (p != NULL)
+		p->congested = true;
+}
+
+void fabric_credit_backlog(struct fabric_credits *s, uint32_t system_port, uint64_t bytes)
+{
+	struct fabric_credit_port *p = find_port(s, system_port);
+
+	if (p != NULL)
+		p->backlog_bytes = bytes;
+}
+
+static void adapt_factor(struct fabric_credits *s, struct fabric_credit_port *p, dsf_instant now)
+{
+	uint64_t loops;
+
+	if (dsf_time_since(p->factor_at, now) < s->config.loop_ns)
+		return;
+	loops = s->config.loop_ns == 0 ? 1 : dsf_time_since(p->factor_at, now) / s->config.loop_ns;
+	p->factor_at = now;
+	if (p->congested)
+		p->factor -= p->factor / 16;
+	else
+		p->factor += loops > 64 ? FABRIC_CREDIT_FACTOR_ONE : 4 * (uint32_t)loops;
+	p->congested = false;
+	if (p->factor > FABRIC_CREDIT_FACTOR_ONE)
+		p->factor = FABRIC_CREDIT_FACTOR_ONE;
+	if (p->factor < FABRIC_CREDIT_FACTOR_MIN)
+		p->factor = FABRIC_CREDIT_FACTOR_MIN;
+}
+
+/* The class whose turn it is: nc before all, then by weight; work-conserving. */
+static struct fabric_credit_class *pick_class(struct fabric_credit_port *p)
+{
+	if (p->classes[FABRIC_CLASS_NC].first != NULL)
+		return &p->classes[FABRIC_CLASS_NC];
+	for (int round = 0; round < 2; round++) {
+		for (int i = FABRIC_CLASS_RDMA; i < FABRIC_CLASSES; i++)
+			if (p->classes[i].first != NULL && p->classes[i].turn_left > 0)
+				return &p->classes[i];
+		for (int i = FABRIC_CLASS_RDMA; i < FABRIC_CLASSES; i++)
+			p->classes[i].turn_left = p->classes[i].weight;
+	}
+	return NULL;
+}
+
+static struct fabric_credit_source *pop_source(struct fabric_credit_class *class)
+{
+	struct fabric_credit_source *source = class->first;
+
+	class->first = source->next;
+	if (class->first == NULL)
+		class->last = NULL;
+	source->listed = false;
+	return source;
+}
+
+/* One credit to the next source. Returns its bytes; 0: nobody waits. */
+static uint32_t grant_one(struct fabric_credits *s, struct fabric_credit_port *p, bool *remote)
+{
+	struct fabric_credit_class *class = pick_class(p);
+	struct fabric_credit_source *source;
+	uint32_t credit = s->config.credit_bytes;
+
+	if (class == NULL)
+		return 0;
+	if (class->turn_left > 0)
+		class->turn_left--;
+	source = pop_source(class);
+	assert(source->requested > source->granted);
+	source->granted += credit;
+	p->granted_total += credit;
+	*remote = source->key.source != s->config.self;
+	want_grant(s, source);
+	if (source->requested > source->granted)
+		list_source(p, source);
+	return credit;
+}
+
+static uint64_t effective_rate(const struct fabric_credit_port *p)
+{
+	uint64_t rate = p->rate_bps / FABRIC_CREDIT_FACTOR_ONE * p->factor;
+
+	return p->backlog_bytes > BACKLOG_MARK_BYTES ? rate - rate / 16 : rate;
+}
+
+static void charge_fabric(struct fabric_credits *s, uint64_t bytes, dsf_instant now)
+{
+	if (s->fabric_bps > 0)
+		s->fabric_next_at = dsf_time_after(dsf_time_max(s->fabric_next_at, now),
+			dsf_time_of_bytes(bytes, s->fabric_bps));
+}
+
+static void tick(struct fabric_credits *s, struct fabric_credit_port *p, dsf_instant now)
+{
+	uint64_t granted = 0, remote_bytes = 0;
+	uint64_t burst_ns = dsf_time_of_bytes(FABRIC_CREDIT_BURST_BYTES, p->rate_bps);
+	bool remote;
+	uint32_t credit;
+
+	adapt_factor(s, p, now);
+	/* Give the fabric time to deliver what all ports were granted, beyond a burst. */
+	if (dsf_time_since(now, s->fabric_next_at) > burst_ns && s->fabric_bps > 0) {
+		p->next_at = dsf_time_after(s->fabric_next_at, 0);
+		return;
+	}
+	if (p->backlog_bytes > 4u * BACKLOG_MARK_BYTES) {
+		p->next_at = dsf_time_after(now, burst_ns);
+		p->backlog_bytes -= FABRIC_CREDIT_BURST_BYTES;
+		return;
+	}
+	while (granted < FABRIC_CREDIT_BURST_BYTES || p->rate_bps == 0) {
+		credit = grant_one(s, p, &remote);
+		if (credit == 0)
+			break;
+		granted += credit;
+		remote_bytes += remote ? credit : 0;
+	}
+	charge_fabric(s, remote_bytes, now);
+	if (p->rate_bps > 0)
+		p->next_at = dsf_time_after(dsf_time_max(p->next_at, now),
+			dsf_time_of_bytes(granted, effective_rate(p)));
+}
+
+void fabric_credits_expire(struct fabric_credits *s, dsf_instant now)
+{
+	while (dsf_time_due(dsf_heap_at(&s->timers), now)) {
+		struct fabric_credit_port *p =
+			DSF_CONTAINER(dsf_heap_first(&s->timers), struct fabric_credit_port, timer);
+
+		tick(s, p, now);
+		schedule(s, p, now);
+	}
+}
+
+bool fabric_credits_next_grant(struct fabric_credits *s, struct fabric_credit_grant *grant)
+{
+	struct fabric_credit_source *source = s->grant_first;
+
+	if (source == NULL)
+		return false;
+	s->grant_first = source->grant_next;
+	if (s->grant_first == NULL)
+		s->grant_last = NULL;
+	source->grant_wanted = false;
+	*grant = (struct fabric_credit_grant){ source->key.system_port, source->key.source,
+		(uint8_t)source->key.class, source->epoch, source->granted };
+	return true;
+}

@@ -1,0 +1,122 @@
+/*
+ * credit.h - the egress scheduler: who may send to an Ethernet port, and when
+ *
+ * Theory. The egress switch owns its ports' time. Each port hands it out in credits, at the rate
+ * at which the port drains: classes first (nc strictly, then rdma and default by weight), then
+ * source switches in turn, our own among them. Nothing is granted that wasn't asked for, rounded up
+ * to a credit. A port that has something to grant ticks once a burst (about one train); one that
+ * hasn't, doesn't. A source gets one grant cell a burst, with its running total.
+ *
+ * All remote grants of a switch together never exceed what its live fabric links can deliver. Cells
+ * that met a queue over its mark, and packets that pile up at the port itself, lower the rate.
+ */
+#ifndef DSF_FABRIC_CREDIT_H
+#define DSF_FABRIC_CREDIT_H
+#include "base/hash.h"
+#include "base/heap.h"
+#include "fabric/cell.h"
+
+#define FABRIC_CREDIT_SOURCES_MAX 131072u
+
+/* Credits are granted in bursts of about a train (16 KB: 4 credits). */
+#define FABRIC_CREDIT_BURST_BYTES 16384u
+
+/* Rate factors are in 1/256: congestion takes a 16th off at most once a loop, down to an 8th; a
+ * loop without adds 4 (ours: full rate is back after some 60 loops). */
+#define FABRIC_CREDIT_FACTOR_ONE 256u
+#define FABRIC_CREDIT_FACTOR_MIN 32u
+
+struct fabric_credit_key {
+	uint32_t system_port;
+	uint16_t source; /* switch */
+	uint16_t class;
+};
+
+struct fabric_credit_source {
+	struct fabric_credit_key key; /* first: dsf_hash */
+	uint32_t epoch;
+	uint64_t requested, granted; /* running totals */
+	bool listed;		     /* waits in its class */
+	bool grant_wanted;	     /* a grant cell is to be sent */
+	struct fabric_credit_source *next, *grant_next;
+};
+
+struct fabric_credit_class {
+	struct fabric_credit_source *first, *last;
+	uint32_t weight;
+	uint32_t turn_left; /* credits left in this class's turn */
+};
+
+struct fabric_credit_port {
+	uint64_t rate_bps; /* 0: unlimited */
+	bool used, up;
+	uint32_t factor;
+	bool congested; /* since the last change of factor */
+	dsf_instant factor_at;
+	dsf_instant next_at;	/* the port's time is given away until here */
+	uint64_t backlog_bytes; /* what waits at the port, as the node last said */
+	struct dsf_heap_entry timer;
+	struct fabric_credit_class classes[FABRIC_CLASSES];
+	uint64_t granted_total;
+};
+
+struct fabric_credit_config {
+	uint16_t self; /* our switch index */
+	uint32_t first_system_port, ports_count;
+	uint32_t credit_bytes;
+	uint32_t weights[FABRIC_CLASSES]; /* in credits a turn; nc is strict, its weight unused */
+	uint64_t loop_ns;
+};
+
+struct fabric_credits {
+	struct fabric_credit_config config;
+	struct fabric_credit_port *ports; /* by system port - first_system_port */
+	struct dsf_hash sources;
+	struct dsf_heap timers;
+	struct fabric_credit_source *grant_first, *grant_last;
+	uint64_t fabric_bps; /* what the live fabric links can deliver to us in packet bytes */
+	dsf_instant fabric_next_at;
+};
+
+struct fabric_credit_grant {
+	uint32_t system_port;
+	uint16_t source;
+	uint8_t class;
+	uint32_t epoch;
+	uint64_t total;
+};
+
+/* 0, or -DSF_E_NOMEM. */
+int fabric_credits_init(struct fabric_credits *s, const struct dsf_memory *memory,
+	const struct fabric_credit_config *config);
+void fabric_credits_close(struct fabric_credits *s);
+
+/* A port's rate and whether it can send; a port that can't, grants nothing. */
+void fabric_credit_port(struct fabric_credits *s, uint32_t system_port, uint64_t rate_bps, bool up,
+	dsf_instant now);
+
+/* What all live fabric links together can deliver; 0: unlimited. */
+void fabric_credit_fabric(struct fabric_credits *s, uint64_t rate_bps);
+
+/* A request came. 0, -DSF_E_UNKNOWN (no such port here), -DSF_E_STALE (an older epoch) or
+ * -DSF_E_FULL. */
+int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_key *key,
+	uint32_t epoch, uint64_t total, uint32_t outstanding, dsf_instant now);
+
+/* A cell for system_port carried the congestion bit. */
+void fabric_credit_congested(struct fabric_credits *s, uint32_t system_port);
+
+/* Bytes that wait at the port after a packet was queued there. */
+void fabric_credit_backlog(struct fabric_credits *s, uint32_t system_port, uint64_t bytes);
+
+static inline dsf_instant fabric_credits_deadline(const struct fabric_credits *s)
+{
+	return dsf_heap_at(&s->timers);
+}
+
+void fabric_credits_expire(struct fabric_credits *s, dsf_instant now);
+
+/* The next grant to be sent; false when there is none. */
+bool fabric_credits_next_grant(struct fabric_credits *s, struct fabric_credit_grant *grant);
+
+#endif

@@ -1,0 +1,141 @@
+/*
+ * reach.h - who is reached over which link
+ *
+ * Theory. Each device tells each neighbour, per link, the set of interface nodes it reaches, in
+ * reachability cells: at once when the set changes, and again every refresh period, so that a lost
+ * cell costs one period. Every train carries "I hear you"; a link is live only while we hear the
+ * peer and the peer hears us, so a link that died in one direction is left by both ends. Carrier
+ * loss acts at once, silence after three periods. Every cell carries a link sequence: gaps are
+ * losses, and a link that loses more than a threshold (a gray link) is isolated: we tell the peer
+ * that we don't hear it, and both stop. A link that isn't live is tested with fill cells; it
+ * returns after eight clean periods.
+ *
+ * Valley-free: an interface node tells of itself only; an FDSW tells what it hears directly from
+ * an interface node to the other interface nodes and to the spine, and what the spine told it to
+ * its interface nodes only.
+ *
+ * Sets are bitsets over switch indexes (what a link reaches) and over port numbers (by which links
+ * a destination is reached). A change costs the words that changed.
+ */
+#ifndef DSF_FABRIC_REACH_H
+#define DSF_FABRIC_REACH_H
+#include <stdbool.h>
+#include "base/bitset.h"
+#include "base/memory.h"
+#include "base/time.h"
+#include "fabric/cell.h"
+
+#define FABRIC_REACH_SILENCE_PERIODS 3u /* DESIGN: silence is 3 refreshes */
+#define FABRIC_REACH_CLEAN_PERIODS   8u /* published (SONiC): back after 8 clean polls */
+
+/* Isolation: more than one cell in 200 lost, and at least 4, among the last few thousand. Ours: a
+ * link that loses 1 % must go, a burst of three must not. */
+#define FABRIC_REACH_LOSS_SHARE 200u
+#define FABRIC_REACH_LOSS_MIN	4u
+#define FABRIC_REACH_WINDOW	4096u
+
+/* Fill cells a period on a link that isn't live: 8 clean periods are then 1,000 cells, which a
+ * link that loses 1 % passes once in 40,000 tries. */
+#define FABRIC_REACH_FILL_CELLS 128u
+
+#define FABRIC_REACH_CELL_SWITCHES \
+	3776u /* switches in one cell's bitmap: (480 - 4) * 8, in words */
+
+enum fabric_tier { FABRIC_TIER_NONE, FABRIC_TIER_INTERFACE, FABRIC_TIER_LEAF, FABRIC_TIER_SPINE };
+
+struct fabric_reach_port {
+	enum fabric_tier peer_tier; /* NONE: not a fabric port */
+	uint16_t peer_switch;
+	bool carrier, heard, hears_me, live, isolated;
+	bool send_wanted;
+	uint32_t clean_periods;
+	dsf_instant heard_at;
+	bool sequence_known, lost_this_period;
+	uint32_t sequence_next;
+	uint32_t window_received, window_lost;
+	uint64_t lost;	/* cells, total */
+	uint64_t *told; /* what the peer reaches, as it last said */
+};
+
+struct fabric_reach {
+	const struct dsf_memory *memory;
+	struct fabric_reach_port *ports;
+	uint32_t ports_count, switches_count;
+	uint32_t switch_words, port_words;
+	uint16_t self;
+	enum fabric_tier tier;
+	uint64_t refresh_ns;
+	dsf_instant refresh_at;
+	uint64_t *by_destination; /* [switches_count][port_words]: live ports that reach it */
+	uint64_t *direct;	  /* heard from interface nodes themselves, over live links */
+	uint64_t *any;		  /* heard over any live link */
+	uint64_t *changed; /* destinations whose ports changed since fabric_reach_next_changed */
+	bool changed_any;
+	uint32_t sends_wanted;
+	uint32_t live_count;
+	uint64_t *live; /* [port_words] */
+};
+
+struct fabric_reach_config {
+	uint16_t self; /* our switch index */
+	enum fabric_tier tier;
+	uint32_t ports_count, switches_count;
+	uint64_t refresh_ns;
+	dsf_instant first_refresh_at;
+};
+
+/* 0, or -DSF_E_NOMEM. */
+int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
+	const struct fabric_reach_config *config);
+void fabric_reach_close(struct fabric_reach *r);
+
+/* Declares that port is a fabric port and who should be at its other end. */
+void fabric_reach_add_port(
+	struct fabric_reach *r, uint32_t port, enum fabric_tier peer_tier, uint16_t peer_switch);
+
+void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_instant now);
+
+/* A valid train came in; heard_us is its "I hear you". */
+void fabric_reach_heard(struct fabric_reach *r, uint32_t port, bool heard_us, dsf_instant now);
+
+/* A cell with this link sequence came in. Returns how many were lost before it. */
+uint32_t fabric_reach_sequence(
+	struct fabric_reach *r, uint32_t port, uint32_t sequence, dsf_instant now);
+
+/* A reachability cell's payload. 0, -DSF_E_TRUNCATED or -DSF_E_BADFIELD and nothing changed. */
+int fabric_reach_input(struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size);
+
+static inline dsf_instant fabric_reach_deadline(const struct fabric_reach *r)
+{
+	return r->refresh_at;
+}
+
+void fabric_reach_expire(struct fabric_reach *r, dsf_instant now);
+
+/* The next port that wants a reachability cell, from *port on; false when there is none. Clears
+ * the want. */
+bool fabric_reach_next_send(struct fabric_reach *r, uint32_t *port);
+
+/* Payload of the reachability cell number part (from 0) for port; its size, 0: no such part. */
+size_t fabric_reach_output(
+	const struct fabric_reach *r, uint32_t port, uint32_t part, uint8_t *payload, size_t cap);
+
+/* What we tell the peer at port that we reach (an interface node: itself). words: switch_words. */
+void fabric_reach_advertised(const struct fabric_reach *r, uint32_t port, uint64_t *set);
+
+/* The next destination whose ports changed, cleared; false when there is none. */
+bool fabric_reach_next_changed(struct fabric_reach *r, uint32_t *destination);
+
+/* Live ports over which destination is reached: a bitset of port_words. */
+static inline const uint64_t *fabric_reach_ports(const struct fabric_reach *r, uint32_t destination)
+{
+	return r->by_destination + (size_t)destination * r->port_words;
+}
+
+/* Whether we tell the peer that we hear it. */
+static inline bool fabric_reach_hears(const struct fabric_reach *r, uint32_t port)
+{
+	return r->ports[port].heard && !r->ports[port].isolated;
+}
+
+#endif
