@@ -28,6 +28,13 @@ static inline bool dsf_ip6_is_multicast(const struct dsf_ip6 *a)
 	return a->bytes[0] == 0xff;
 }
 
+static inline bool dsf_ip6_is_unspecified(const struct dsf_ip6 *a)
+{
+	static const struct dsf_ip6 unspecified = { { 0 } };
+
+	return memcmp(a, &unspecified, sizeof(*a)) == 0;
+}
+
 static inline bool dsf_ip6_is_link_local(const struct dsf_ip6 *a)
 {
 	return a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80;
