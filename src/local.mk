@@ -23,6 +23,7 @@ noinst_LTLIBRARIES += libip.la
 libip_la_SOURCES =
 libip_la_SOURCES += src/ip/icmp.c src/ip/icmp.h
 libip_la_SOURCES += src/ip/ndp.c src/ip/ndp.h
+libip_la_SOURCES += src/ip/ndp_wire.c src/ip/ndp_wire.h
 libip_la_SOURCES += src/ip/neighbor.c src/ip/neighbor.h
 libip_la_SOURCES += src/ip/packet.c src/ip/packet.h
 libip_la_SOURCES += src/ip/route.c src/ip/route.h

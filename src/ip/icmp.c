@@ -3,14 +3,14 @@
 #include "base/cursor.h"
 
 #define TYPE_UNREACHABLE   1u
-#define TYPE_TOO_BIG	   2u
+#define TYPE_TOO_BIG       2u
 #define TYPE_TIME_EXCEEDED 3u
 #define TYPE_INFORMATION   128u /* the first that is no error */
 #define TYPE_ECHO_REQUEST  128u
-#define TYPE_ECHO_REPLY	   129u
-#define TYPE_REDIRECT	   137u
+#define TYPE_ECHO_REPLY    129u
+#define TYPE_REDIRECT      137u
 
-#define CODE_NO_ROUTE		 0u
+#define CODE_NO_ROUTE            0u
 #define CODE_ADDRESS_UNREACHABLE 3u
 
 void ip_icmp_init(struct ip_icmp *i, uint64_t interval_ns)
@@ -38,10 +38,8 @@ bool ip_icmp_is_error(const struct ip_packet *p, const uint8_t *bytes, uint32_t 
  * multicast would be allowed, but multicast is never passed on here. */
 static bool is_excluded(const struct ip_packet *p, const uint8_t *bytes, uint32_t stored)
 {
-	static const struct dsf_ip6 unspecified = { { 0 } };
-
 	return dsf_ip6_is_multicast(&p->destination) || (p->target_mac.bytes[0] & 1) != 0 ||
-	       dsf_ip6_is_multicast(&p->source) || dsf_ip6_equal(&p->source, &unspecified) ||
+	       dsf_ip6_is_multicast(&p->source) || dsf_ip6_is_unspecified(&p->source) ||
 	       ip_icmp_is_error(p, bytes, stored);
 }
 

@@ -10,9 +10,9 @@
 #include "base/time.h"
 #include "ip/packet.h"
 
-#define IP_ICMP_BURST	    50u		     /* errors at once */
+#define IP_ICMP_BURST       50u              /* errors at once */
 #define IP_ICMP_INTERVAL_NS (10 * NS_PER_MS) /* fabric time an error regains; divide by D live */
-#define IP_ICMP_SIZE	    8u		     /* type, code, checksum, four bytes more */
+#define IP_ICMP_SIZE        8u               /* type, code, checksum, four bytes more */
 #define IP_ICMP_FRAME_MAX   (IP_ETHERNET_SIZE + IP_MTU_MIN) /* largest error, Ethernet included */
 
 enum ip_icmp_error {

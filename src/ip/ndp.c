@@ -1,19 +1,7 @@
 #include "ip/ndp.h"
 #include <assert.h>
-#include "base/cursor.h"
 #include "base/err.h"
-
-#define TYPE_SOLICIT	  135u
-#define TYPE_ADVERTISE	  136u
-#define HOP_LIMIT	  255u
-#define MESSAGE_SIZE	  24u /* type, code, checksum, flags, target */
-#define OPTION_SIZE	  8u  /* a link-layer address option for Ethernet */
-#define OPTION_SOURCE_MAC 1u
-#define OPTION_TARGET_MAC 2u
-#define FLAG_ROUTER	  0x80000000u
-#define FLAG_SOLICITED	  0x40000000u
-#define FLAG_OVERRIDE	  0x20000000u
-#define DSCP		  48u /* network control, like routing protocols */
+#include "ip/ndp_wire.h"
 
 /* A FIFO of entries through one of their two links. */
 struct list {
@@ -50,45 +38,11 @@ struct ip_ndp {
 	struct ip_ndp_counters counters;
 };
 
-/* What a valid message says. */
-struct message {
-	bool advertisement;
-	uint32_t flags;
-	struct dsf_ip6 target;
-	bool has_mac;
-	struct dsf_mac mac;
-};
-
 static const struct dsf_mac no_mac = { { 0 } };
 
 static bool mac_equal(const struct dsf_mac *a, const struct dsf_mac *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;
-}
-
-static bool is_unspecified(const struct dsf_ip6 *a)
-{
-	static const struct dsf_ip6 unspecified = { { 0 } };
-
-	return dsf_ip6_equal(a, &unspecified);
-}
-
-/* ff02::1:ff00:0/104 + the last 24 bits, RFC 4291 2.7.1. */
-static struct dsf_ip6 solicited_node(const struct dsf_ip6 *a)
-{
-	struct dsf_ip6 group = { { 0xff, 0x02, [11] = 0x01, [12] = 0xff } };
-
-	memcpy(&group.bytes[13], &a->bytes[13], 3);
-	return group;
-}
-
-/* RFC 2464 section 7. */
-static struct dsf_mac multicast_mac(const struct dsf_ip6 *group)
-{
-	struct dsf_mac mac = { { 0x33, 0x33 } };
-
-	memcpy(&mac.bytes[2], &group->bytes[12], 4);
-	return mac;
 }
 
 static bool same_prefix(const struct dsf_ip6 *a, const struct dsf_ip6 *b, unsigned length)
@@ -109,7 +63,8 @@ static bool is_own(const struct port *port, const struct dsf_ip6 *address)
 /* Can somebody else on the link have this address? */
 static bool is_on_link(const struct port *port, const struct dsf_ip6 *address)
 {
-	if (dsf_ip6_is_multicast(address) || is_unspecified(address) || is_own(port, address))
+	if (dsf_ip6_is_multicast(address) || dsf_ip6_is_unspecified(address) ||
+		is_own(port, address))
 		return false;
 	if (dsf_ip6_is_link_local(address))
 		return true;
@@ -342,76 +297,6 @@ void ip_ndp_carrier(struct ip_ndp *n, uint32_t port, bool up, dsf_instant now)
 	}
 }
 
-bool ip_ndp_concerns(const struct ip_packet *p, const uint8_t *frame, uint32_t stored)
-{
-	if (p->protocol != IP_PROTOCOL_ICMP6 || p->transport_size < 1 ||
-		p->transport_offset >= stored)
-		return false;
-	return frame[p->transport_offset] == TYPE_SOLICIT ||
-	       frame[p->transport_offset] == TYPE_ADVERTISE;
-}
-
-/* The link-layer address option of the given type; the first of several. */
-static int read_options(struct message *m, struct dsf_cursor *in, uint8_t wanted)
-{
-	while (dsf_cursor_left(in) > 0) {
-		uint64_t type = dsf_cursor_be(in, 1), units = dsf_cursor_be(in, 1);
-		const uint8_t *body;
-
-		if (in->failed || units == 0)
-			return -DSF_E_BADFIELD;
-		body = dsf_cursor_bytes(in, units * 8 - 2);
-		if (body == NULL)
-			return -DSF_E_BADFIELD;
-		if (type != wanted || m->has_mac)
-			continue;
-		memcpy(&m->mac, body, sizeof(m->mac));
-		if (units != 1 || (m->mac.bytes[0] & 1) != 0 || mac_equal(&m->mac, &no_mac))
-			return -DSF_E_BADFIELD;
-		m->has_mac = true;
-	}
-	return 0;
-}
-
-/* Everything that RFC 4861 7.1.1 and 7.1.2 demand. */
-static int read_message(struct message *m, const struct ip_packet *p, const uint8_t *frame)
-{
-	struct dsf_cursor in = { frame + p->transport_offset,
-		frame + p->transport_offset + p->transport_size, false };
-	uint64_t type = dsf_cursor_be(&in, 1), code = dsf_cursor_be(&in, 1);
-	const uint8_t *target;
-	int err;
-
-	memset(m, 0, sizeof(*m));
-	dsf_cursor_skip(&in, 2);
-	m->flags = (uint32_t)dsf_cursor_be(&in, 4);
-	target = dsf_cursor_bytes(&in, sizeof(m->target));
-	if (target == NULL)
-		return -DSF_E_TRUNCATED;
-	if (p->hop_limit != HOP_LIMIT || code != 0 || p->fragment)
-		return -DSF_E_BADFIELD;
-	if (!ip_checksum_valid(p, frame))
-		return -DSF_E_CHECKSUM;
-	m->advertisement = type == TYPE_ADVERTISE;
-	memcpy(&m->target, target, sizeof(m->target));
-	if (dsf_ip6_is_multicast(&m->target) || is_unspecified(&m->target))
-		return -DSF_E_BADFIELD;
-	err = read_options(m, &in, m->advertisement ? OPTION_TARGET_MAC : OPTION_SOURCE_MAC);
-	if (err < 0)
-		return err;
-	if (m->advertisement) {
-		if (is_unspecified(&p->source) ||
-			(dsf_ip6_is_multicast(&p->destination) && (m->flags & FLAG_SOLICITED)))
-			return -DSF_E_BADFIELD;
-	} else if (is_unspecified(&p->source)) {
-		struct dsf_ip6 group = solicited_node(&m->target);
-
-		if (m->has_mac || !dsf_ip6_equal(&group, &p->destination))
-			return -DSF_E_BADFIELD;
-	}
-	return 0;
-}
-
 /* A neighbour showed its MAC, and confirmed is true when that answers us. */
 static int learn(struct ip_ndp *n, uint32_t port, const struct dsf_ip6 *address,
 	const struct dsf_mac *mac, bool confirmed, dsf_instant now)
@@ -436,9 +321,9 @@ static int learn(struct ip_ndp *n, uint32_t port, const struct dsf_ip6 *address,
 }
 
 static int input_solicit(struct ip_ndp *n, uint32_t port, const struct ip_packet *p,
-	const struct message *m, dsf_instant now)
+	const struct ip_ndp_message *m, dsf_instant now)
 {
-	bool probe = is_unspecified(&p->source); /* duplicate address detection */
+	bool probe = dsf_ip6_is_unspecified(&p->source); /* duplicate address detection */
 	struct answer *answer;
 	int err = 0;
 
@@ -458,7 +343,7 @@ static int input_solicit(struct ip_ndp *n, uint32_t port, const struct ip_packet
 	*answer = (struct answer){ .port = port, .target = m->target, .solicited = !probe };
 	if (probe) {
 		answer->destination = (struct dsf_ip6){ { 0xff, 0x02, [15] = 1 } };
-		answer->mac = multicast_mac(&answer->destination);
+		answer->mac = ip_ndp_wire_mac(&answer->destination);
 	} else {
 		answer->destination = p->source;
 		answer->mac = m->has_mac ? m->mac : p->source_mac;
@@ -467,11 +352,11 @@ static int input_solicit(struct ip_ndp *n, uint32_t port, const struct ip_packet
 }
 
 static int input_advertise(
-	struct ip_ndp *n, uint32_t port, const struct message *m, dsf_instant now)
+	struct ip_ndp *n, uint32_t port, const struct ip_ndp_message *m, dsf_instant now)
 {
 	struct ip_ndp_key key = { m->target, port };
 	struct ip_ndp_entry *e;
-	bool solicited = m->flags & FLAG_SOLICITED;
+	bool solicited = m->flags & IP_NDP_FLAG_SOLICITED;
 
 	if (is_own(&n->ports[port], &m->target)) {
 		n->counters.duplicate++;
@@ -481,7 +366,7 @@ static int input_advertise(
 	if (e != NULL && e->state == IP_NDP_REACHABLE) {
 		bool same = !m->has_mac || mac_equal(&m->mac, &e->mac);
 
-		if (!same && !(m->flags & FLAG_OVERRIDE)) {
+		if (!same && !(m->flags & IP_NDP_FLAG_OVERRIDE)) {
 			/* Two claim the address: ask the one we use whether it is still there. */
 			if (e->probing)
 				return 0;
@@ -497,15 +382,15 @@ static int input_advertise(
 }
 
 int ip_ndp_input(struct ip_ndp *n, uint32_t port, const struct ip_packet *p, const uint8_t *frame,
-	dsf_instant now)
+	uint32_t stored, dsf_instant now)
 {
-	struct message m;
+	struct ip_ndp_message m;
 	int err;
 
 	assert(port < n->ports_count);
 	if (!n->ports[port].carrier)
 		return -DSF_E_STATE;
-	err = read_message(&m, p, frame);
+	err = ip_ndp_wire_read(&m, p, frame, stored);
 	if (err < 0) {
 		n->counters.invalid++;
 		return err;
@@ -518,43 +403,18 @@ int ip_ndp_input(struct ip_ndp *n, uint32_t port, const struct ip_packet *p, con
 	return input_solicit(n, port, p, &m, now);
 }
 
-/* Ethernet, IPv6 and ICMPv6 of a solicitation or an advertisement of ours. */
-static size_t write_message(const struct port *port, const struct dsf_mac *target_mac,
-	const struct dsf_ip6 *source, const struct dsf_ip6 *destination, unsigned type,
-	uint32_t flags, const struct dsf_ip6 *target, uint8_t *buf)
-{
-	uint8_t *message = buf + IP_ETHERNET_SIZE + IP_HEADER_SIZE;
-	uint32_t size = MESSAGE_SIZE + OPTION_SIZE;
-	struct dsf_writer out = { message, message + size, false };
-	uint64_t sum = ip_checksum_pseudo(source, destination, size, IP_PROTOCOL_ICMP6);
-
-	ip_packet_write_ethernet(buf, target_mac, &port->config.mac);
-	ip_packet_write_header(buf + IP_ETHERNET_SIZE, source, destination, DSCP, IP_ECN_NOT_ECT,
-		IP_PROTOCOL_ICMP6, HOP_LIMIT, size);
-	dsf_writer_be(&out, type, 1);
-	dsf_writer_be(&out, 0, 1 + 2);
-	dsf_writer_be(&out, flags, 4);
-	dsf_writer_bytes(&out, target, sizeof(*target));
-	dsf_writer_be(&out, type == TYPE_SOLICIT ? OPTION_SOURCE_MAC : OPTION_TARGET_MAC, 1);
-	dsf_writer_be(&out, 1, 1);
-	dsf_writer_bytes(&out, &port->config.mac, sizeof(port->config.mac));
-	assert(!out.failed && out.at == out.end);
-	ip_checksum_store(message + 2, ip_checksum_add(sum, 0, message, size));
-	return IP_NDP_FRAME_SIZE;
-}
-
 static size_t output_answer(struct ip_ndp *n, uint32_t *port, uint8_t *buf)
 {
 	const struct answer *a = &n->answers[n->answers_first];
-	uint32_t flags =
-		(n->router ? FLAG_ROUTER : 0) | (a->solicited ? FLAG_SOLICITED : 0) | FLAG_OVERRIDE;
+	uint32_t flags = (n->router ? IP_NDP_FLAG_ROUTER : 0) |
+			 (a->solicited ? IP_NDP_FLAG_SOLICITED : 0) | IP_NDP_FLAG_OVERRIDE;
 
 	n->answers_first = (n->answers_first + 1) % IP_NDP_ANSWERS_MAX;
 	n->answers_count--;
 	n->counters.advertisements_sent++;
 	*port = a->port;
-	return write_message(&n->ports[a->port], &a->mac, &a->target, &a->destination,
-		TYPE_ADVERTISE, flags, &a->target, buf);
+	return ip_ndp_wire_write(buf, IP_NDP_ADVERTISE, flags, &a->target,
+		&n->ports[a->port].config.mac, &a->target, &a->mac, &a->destination);
 }
 
 size_t ip_ndp_output(struct ip_ndp *n, uint32_t *port, uint8_t *buf, size_t cap, dsf_instant now)
@@ -579,15 +439,15 @@ size_t ip_ndp_output(struct ip_ndp *n, uint32_t *port, uint8_t *buf, size_t cap,
 		destination = e->key.address;
 		mac = e->mac;
 	} else {
-		destination = solicited_node(&e->key.address);
-		mac = multicast_mac(&destination);
+		destination = ip_ndp_wire_group(&e->key.address);
+		mac = ip_ndp_wire_mac(&destination);
 	}
 	from = &n->ports[e->key.port];
 	n->counters.solicits_sent++;
 	*port = e->key.port;
-	return write_message(from, &mac,
+	return ip_ndp_wire_write(buf, IP_NDP_SOLICIT, 0, &e->key.address, &from->config.mac,
 		dsf_ip6_is_link_local(&e->key.address) ? &from->link_local : &from->config.address,
-		&destination, TYPE_SOLICIT, 0, &e->key.address, buf);
+		&mac, &destination);
 }
 
 dsf_instant ip_ndp_deadline(const struct ip_ndp *n)

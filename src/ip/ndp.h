@@ -23,20 +23,21 @@
 #include "base/heap.h"
 #include "base/memory.h"
 #include "base/time.h"
-#include "ip/packet.h"
+#include "ip/ndp_wire.h"
 
 #define IP_NDP_RETRANSMIT_NS (1 * NS_PER_S)  /* RETRANS_TIMER, RFC 4861 section 10 */
-#define IP_NDP_BACKOFF_MAX   5u		     /* targets: the interval doubles this often */
+#define IP_NDP_BACKOFF_MAX   5u              /* targets: the interval doubles this often */
 #define IP_NDP_REACHABLE_NS  (30 * NS_PER_S) /* REACHABLE_TIME */
-#define IP_NDP_SOLICITS_MAX  3u		     /* MAX_MULTICAST_SOLICIT, for what isn't a target */
-#define IP_NDP_PROBES_MAX    3u		     /* MAX_UNICAST_SOLICIT */
-#define IP_NDP_ENTRIES_MAX   256u	     /* a port: entries of all kinds */
-#define IP_NDP_INCOMPLETE_MAX                                              \
+#define IP_NDP_SOLICITS_MAX  3u              /* MAX_MULTICAST_SOLICIT, for what isn't a target */
+#define IP_NDP_PROBES_MAX    3u              /* MAX_UNICAST_SOLICIT */
+#define IP_NDP_ENTRIES_MAX   256u            /* a port: entries of all kinds */
+#define IP_NDP_INCOMPLETE_MAX                                                                      \
 	64u /* a port: unresolved ones that aren't targets, so that a scan \
 	       of the subnet can't take every place */
 #define IP_NDP_PORTS_MAX   1024u
 #define IP_NDP_ANSWERS_MAX 64u /* advertisements that wait for ip_ndp_output */
-#define IP_NDP_FRAME_SIZE  86u /* every frame we make: Ethernet + IPv6 + NS or NA with one option \
+#define IP_NDP_FRAME_SIZE                                                                          \
+	86u /* every frame we make: Ethernet + IPv6 + NS or NA with one option \
 				*/
 
 enum ip_ndp_state {
@@ -49,16 +50,16 @@ enum ip_ndp_state {
 struct ip_ndp_port {
 	struct dsf_mac mac;
 	struct dsf_ip6 address; /* its link-local address follows from mac */
-	uint8_t prefix_length;	/* neighbours lie in address/prefix_length or are link-local */
+	uint8_t prefix_length;  /* neighbours lie in address/prefix_length or are link-local */
 };
 
 struct ip_ndp_config {
 	const struct dsf_memory *memory;
 	const struct ip_ndp_port *ports; /* copied */
-	uint32_t ports_count;		 /* 1 .. IP_NDP_PORTS_MAX */
-	bool router;			 /* what advertisements say of us */
-	uint64_t retransmit_ns;		 /* 0: IP_NDP_RETRANSMIT_NS */
-	uint64_t reachable_ns;		 /* 0: IP_NDP_REACHABLE_NS */
+	uint32_t ports_count;            /* 1 .. IP_NDP_PORTS_MAX */
+	bool router;                     /* what advertisements say of us */
+	uint64_t retransmit_ns;          /* 0: IP_NDP_RETRANSMIT_NS */
+	uint64_t reachable_ns;           /* 0: IP_NDP_REACHABLE_NS */
 };
 
 struct ip_ndp_key {
@@ -86,7 +87,7 @@ struct ip_ndp_counters {
 	uint64_t advertisements_sent, advertisements_received;
 	uint64_t invalid;    /* failed validation */
 	uint64_t duplicate;  /* somebody else claims our address */
-	uint64_t full;	     /* no place for an entry or an answer */
+	uint64_t full;       /* no place for an entry or an answer */
 	uint64_t unresolved; /* resolve calls without an answer yet */
 	uint64_t timed_out;  /* entries that stopped answering */
 };
@@ -104,15 +105,12 @@ int ip_ndp_solicit(struct ip_ndp *n, uint32_t port, const struct dsf_ip6 *addres
 /* Up: solicits the port's targets. Down: every MAC of the port is forgotten. */
 void ip_ndp_carrier(struct ip_ndp *n, uint32_t port, bool up, dsf_instant now);
 
-/* True for neighbour solicitations and advertisements: hand those to ip_ndp_input. */
-bool ip_ndp_concerns(const struct ip_packet *p, const uint8_t *frame, uint32_t stored);
-
-/* A frame for which ip_ndp_concerns is true, whole (stored == size). 0 also when it was valid but
- * meant nothing to us. -DSF_E_TRUNCATED, -DSF_E_BADFIELD, -DSF_E_CHECKSUM: counted as invalid;
+/* A frame for which ip_ndp_wire_is is true, stored whole. 0 also when it was valid but meant
+ * nothing to us. -DSF_E_TRUNCATED, -DSF_E_BADFIELD, -DSF_E_CHECKSUM: counted as invalid;
  * -DSF_E_DUPLICATE: somebody else claims an address of ours; -DSF_E_STATE: port without carrier;
  * -DSF_E_FULL, -DSF_E_NOMEM: no place for what it says. */
 int ip_ndp_input(struct ip_ndp *n, uint32_t port, const struct ip_packet *p, const uint8_t *frame,
-	dsf_instant now);
+	uint32_t stored, dsf_instant now);
 
 /* The next frame to send, at most IP_NDP_FRAME_SIZE bytes into buf, and its port; 0 when there is
  * none. */

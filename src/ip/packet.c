@@ -7,7 +7,7 @@
 #define OFFSET_PAYLOAD_SIZE 4u
 #define OFFSET_NEXT_HEADER  6u
 #define OFFSET_HOP_LIMIT    7u
-#define OFFSET_SOURCE	    8u
+#define OFFSET_SOURCE       8u
 #define OFFSET_DESTINATION  24u
 
 #define EXTENSION_HOP_BY_HOP  0u
@@ -21,13 +21,6 @@ static bool is_loopback(const struct dsf_ip6 *a)
 	static const struct dsf_ip6 loopback = { { [15] = 1 } };
 
 	return dsf_ip6_equal(a, &loopback);
-}
-
-static bool is_unspecified(const struct dsf_ip6 *a)
-{
-	static const struct dsf_ip6 unspecified = { { 0 } };
-
-	return dsf_ip6_equal(a, &unspecified);
 }
 
 static bool is_extension(uint8_t protocol)
@@ -97,7 +90,7 @@ static int parse_at(
 	p->hop_limit = header[OFFSET_HOP_LIMIT];
 	memcpy(&p->source, header + OFFSET_SOURCE, sizeof(p->source));
 	memcpy(&p->destination, header + OFFSET_DESTINATION, sizeof(p->destination));
-	if (dsf_ip6_is_multicast(&p->source) || is_unspecified(&p->destination) ||
+	if (dsf_ip6_is_multicast(&p->source) || dsf_ip6_is_unspecified(&p->destination) ||
 		is_loopback(&p->source) || is_loopback(&p->destination))
 		return -DSF_E_BADFIELD;
 	find_transport(p, bytes, stored, offset + p->size);
@@ -124,7 +117,7 @@ int ip_packet_parse_bare(struct ip_packet *p, const uint8_t *bytes, uint32_t sto
 
 bool ip_packet_routable(const struct ip_packet *p)
 {
-	return !dsf_ip6_is_multicast(&p->destination) && !is_unspecified(&p->source) &&
+	return !dsf_ip6_is_multicast(&p->destination) && !dsf_ip6_is_unspecified(&p->source) &&
 	       !dsf_ip6_is_link_local(&p->source) && !dsf_ip6_is_link_local(&p->destination);
 }
 

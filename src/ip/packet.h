@@ -32,19 +32,20 @@
 #include "base/address.h"
 
 #define IP_ETHERNET_SIZE 14u
-#define IP_HEADER_SIZE	 40u
-#define IP_UDP_SIZE	 8u
-#define IP_ETHERTYPE	 0x86ddu
-#define IP_MTU_MIN	 1280u /* RFC 8200 section 5 */
-#define IP_HOP_LIMIT	 64u   /* of packets that we make, RFC 1700 */
-#define IP_EXTENSIONS_MAX \
+#define IP_HEADER_SIZE   40u
+#define IP_UDP_SIZE      8u
+#define IP_ETHERTYPE     0x86ddu
+#define IP_MTU_MIN       1280u /* RFC 8200 section 5 */
+#define IP_HOP_LIMIT     64u   /* of packets that we make, RFC 1700 */
+#define IP_EXTENSIONS_MAX                                                                          \
 	8u /* extension headers that are walked; a packet with more has no ports */
 
-#define IP_PROTOCOL_TCP	   6u
-#define IP_PROTOCOL_UDP	   17u
-#define IP_PROTOCOL_ICMP6  58u
-#define IP_PROTOCOL_NONE   59u	/* RFC 8200 4.7: nothing follows */
-#define IP_PROTOCOL_HIDDEN 255u /* upper protocol not found: cut short, encrypted, later fragment \
+#define IP_PROTOCOL_TCP   6u
+#define IP_PROTOCOL_UDP   17u
+#define IP_PROTOCOL_ICMP6 58u
+#define IP_PROTOCOL_NONE  59u /* RFC 8200 4.7: nothing follows */
+#define IP_PROTOCOL_HIDDEN                                                                         \
+	255u /* upper protocol not found: cut short, encrypted, later fragment \
 				 */
 
 #define IP_ECN_NOT_ECT 0u
@@ -56,16 +57,16 @@
 struct ip_packet {
 	struct dsf_mac target_mac, source_mac; /* zero where there is no Ethernet header */
 	struct dsf_ip6 source, destination;
-	uint32_t header_offset;	   /* of the IPv6 header: IP_ETHERNET_SIZE or 0 */
-	uint32_t size;		   /* IP bytes: header + payload, without Ethernet padding */
-	uint32_t padding;	   /* bytes of the frame behind the packet */
+	uint32_t header_offset;    /* of the IPv6 header: IP_ETHERNET_SIZE or 0 */
+	uint32_t size;             /* IP bytes: header + payload, without Ethernet padding */
+	uint32_t padding;          /* bytes of the frame behind the packet */
 	uint32_t transport_offset; /* of the upper header, behind extension headers */
 	uint32_t transport_size;   /* upper header and its payload */
 	uint32_t flow_label;
 	uint8_t next_header; /* as in the IPv6 header */
 	uint8_t protocol;    /* of the upper header, or IP_PROTOCOL_HIDDEN */
 	uint8_t dscp, ecn, hop_limit;
-	bool fragment;			   /* has a fragment header */
+	bool fragment;                     /* has a fragment header */
 	uint16_t source_port, target_port; /* TCP, UDP; else 0 */
 };
 
