@@ -55,7 +55,17 @@ libsim_la_SOURCES =
 noinst_LTLIBRARIES += libdsfuring.la
 libdsfuring_la_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 libdsfuring_la_SOURCES =
+libdsfuring_la_SOURCES += src/uring/buffers.c src/uring/buffers.h
+libdsfuring_la_SOURCES += src/uring/clock.c src/uring/clock.h
+libdsfuring_la_SOURCES += src/uring/fidelity.c src/uring/fidelity.h
+libdsfuring_la_SOURCES += src/uring/hold.c src/uring/hold.h
+libdsfuring_la_SOURCES += src/uring/log.c src/uring/log.h
+libdsfuring_la_SOURCES += src/uring/loop.c src/uring/loop.h
+libdsfuring_la_SOURCES += src/uring/memory.c src/uring/memory.h
 libdsfuring_la_SOURCES += src/uring/node_main.h
+libdsfuring_la_SOURCES += src/uring/port.c src/uring/port.h
+libdsfuring_la_SOURCES += src/uring/process.c src/uring/process.h
+libdsfuring_la_SOURCES += src/uring/transmit.c src/uring/transmit.h
 
 noinst_LTLIBRARIES += libnetns.la
 libnetns_la_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)

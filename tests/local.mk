@@ -16,6 +16,7 @@ AM_TESTS_ENVIRONMENT = \
 
 UNIT_TESTS =
 UNIT_TESTS += tests/unit/base_err
+UNIT_TESTS += tests/unit/uring_process
 
 SIM_TESTS =
 
@@ -51,3 +52,10 @@ list-fuzzers:
 	@echo $(FUZZ_TARGETS)
 
 .PHONY: check-core fuzzers list-fuzzers
+
+# The driver's tests bring a fake node of their own in place of libnode.
+URING_TEST_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+URING_TEST_LDADD = libdsfuring.la libfabric.la libbase.la $(URING_LIBS)
+EXTRA_DIST += tests/unit/uring_fake.h
+tests_unit_uring_process_CPPFLAGS = $(URING_TEST_CPPFLAGS)
+tests_unit_uring_process_LDADD = $(URING_TEST_LDADD)

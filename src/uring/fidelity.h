@@ -1,0 +1,44 @@
+/*
+ * fidelity.h - how late this process was, and what the emulator lost
+ *
+ * Lateness is the instant at which something was handled minus the instant at which it was due, in
+ * fabric time, for every train or packet received and every deadline. Emulator drops are what the
+ * modelled network would not have lost: full socket buffers, failed sends, TUN overruns, frames
+ * that nobody could have sent in the model. They are never mixed with modelled losses.
+ */
+#ifndef DSF_URING_FIDELITY_H
+#define DSF_URING_FIDELITY_H
+#include <stdint.h>
+#include "base/histogram.h"
+#include "base/time.h"
+
+enum uring_drop {
+	URING_DROP_SOCKET,   /* a receive buffer was full: PACKET_STATISTICS */
+	URING_DROP_SEND,     /* a send was refused while the link was up */
+	URING_DROP_TUN,      /* TUN queue overrun, or a write was refused */
+	URING_DROP_SEGMENTS, /* a frame of many segments: offloads of the peer are wrong */
+	URING_DROP_OVERSIZE, /* a frame larger than the port's buffers */
+	URING_DROP_COUNT
+};
+
+struct uring_fidelity {
+	struct dsf_histogram late; /* fabric ns; count is what was handled */
+	uint64_t drops[URING_DROP_COUNT];
+	/* Modelled losses that only the driver sees. */
+	uint64_t cut;       /* frames that were on a link when it lost carrier */
+	uint64_t nic_drops; /* host: refused by the port's own queueing discipline */
+};
+
+static inline void uring_fidelity_late(
+	struct uring_fidelity *f, dsf_instant due, dsf_instant handled)
+{
+	dsf_histogram_add(&f->late, dsf_time_since(due, handled));
+}
+
+const char *uring_drop_name(enum uring_drop drop);
+
+uint64_t uring_fidelity_drops(const struct uring_fidelity *f);
+
+void uring_fidelity_reset(struct uring_fidelity *f);
+
+#endif

@@ -1,0 +1,241 @@
+#include "uring/port.h"
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/filter.h>
+#include <linux/if_packet.h>
+#include <linux/sockios.h>
+#include <linux/virtio_net.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "fabric/cell.h"
+#include "node/node.h"
+#include "uring/log.h"
+
+#define STAMP_BYTES CMSG_SPACE(sizeof(struct timespec))
+
+/* A departure further ahead than this is no departure that we can believe. */
+#define DEPARTURE_AHEAD_MAX_NS (10 * NS_PER_S)
+
+static_assert(sizeof(struct virtio_net_hdr) == URING_PORT_VNET_HEADER, "header of 10 bytes");
+
+uint32_t uring_port_overhead(enum uring_port_kind kind)
+{
+	if (kind == URING_PORT_FABRIC)
+		return 0;
+	return sizeof(struct io_uring_recvmsg_out) + STAMP_BYTES + URING_PORT_VNET_HEADER;
+}
+
+static int set_option(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
+}
+
+/* Passes IPv6 + UDP without extension headers to one of the given ports, and nothing else. */
+static int attach_filter(int fd, const struct uring_port_config *c)
+{
+	struct sock_filter code[6 + URING_PORT_UDP_PORTS_MAX + 2];
+	struct sock_fprog program = { 0, code };
+	uint8_t count = (uint8_t)c->udp_ports_count;
+	unsigned n = 0;
+
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12);
+	code[n++] = (struct sock_filter)BPF_JUMP(
+		BPF_JMP | BPF_JEQ | BPF_K, ETHERTYPE_IPV6, 0, (uint8_t)(count + 3));
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 20);
+	code[n++] = (struct sock_filter)BPF_JUMP(
+		BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, (uint8_t)(count + 1));
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 56);
+	for (uint8_t i = 0; i < count; i++)
+		code[n++] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, c->udp_ports[i], (uint8_t)(count - i), 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0x40000);
+	program.len = (unsigned short)n;
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ? -errno
+											   : 0;
+}
+
+static int set_options(int fd, const struct uring_port_config *c)
+{
+	int err = set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, URING_PORT_RECEIVE_BYTES);
+
+	if (err == 0)
+		err = set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, URING_PORT_SEND_BYTES);
+	if (err == 0)
+		err = set_option(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1);
+	if (err < 0 || c->kind == URING_PORT_FABRIC)
+		return err;
+	err = set_option(fd, SOL_PACKET, PACKET_VNET_HDR, 1);
+	if (err == 0)
+		err = set_option(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+	if (err == 0 && c->kind == URING_PORT_HOST)
+		err = attach_filter(fd, c);
+	return err;
+}
+
+/* The socket hears nothing before it is bound, so nothing unfiltered ever comes in. */
+static int bind_socket(int fd, const struct uring_port_config *c, uint32_t ifindex)
+{
+	struct sockaddr_ll address;
+
+	memset(&address, 0, sizeof(address));
+	address.sll_family = AF_PACKET;
+	address.sll_protocol = htons(c->kind == URING_PORT_FABRIC ? FABRIC_ETHERTYPE : ETH_P_ALL);
+	address.sll_ifindex = (int)ifindex;
+	return bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+}
+
+int uring_port_open(struct uring_port *p, const struct uring_port_config *config,
+	struct uring_loop *loop, struct uring_buffers *buffers)
+{
+	int err;
+
+	memset(p, 0, sizeof(*p));
+	p->config = *config;
+	p->buffers = buffers;
+	p->fd = -1;
+	p->ifindex = if_nametoindex(config->name);
+	if (p->ifindex == 0)
+		return -errno;
+	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (p->fd < 0)
+		return -errno;
+	err = set_options(p->fd, config);
+	if (err == 0)
+		err = bind_socket(p->fd, config, p->ifindex);
+	if (err == 0)
+		err = uring_loop_add_file(loop, p->fd);
+	if (err < 0) {
+		uring_port_close(p);
+		return err;
+	}
+	p->slot = err;
+	p->receive.msg_controllen = STAMP_BYTES;
+	return 0;
+}
+
+void uring_port_close(struct uring_port *p)
+{
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
+}
+
+bool uring_port_arm(struct uring_port *p, struct uring_loop *loop)
+{
+	struct io_uring_sqe *sqe = uring_loop_entry(loop);
+
+	if (sqe == NULL)
+		return false;
+	if (p->config.kind == URING_PORT_FABRIC)
+		io_uring_prep_recv_multishot(sqe, p->slot, NULL, 0, 0);
+	else
+		io_uring_prep_recvmsg_multishot(sqe, p->slot, &p->receive, 0);
+	sqe->flags |= IOSQE_BUFFER_SELECT;
+	sqe->buf_group = p->buffers->group;
+	uring_loop_entry_done(loop, sqe, uring_tag(URING_KIND_PORT_RX, p->config.number));
+	p->armed = true;
+	return true;
+}
+
+static dsf_instant arrival_of(
+	struct uring_port *p, const struct uring_clock *clock, struct io_uring_recvmsg_out *out)
+{
+	struct cmsghdr *cmsg = io_uring_recvmsg_cmsg_firsthdr(out, &p->receive);
+	dsf_instant at = clock->last;
+	struct timespec stamp;
+
+	if (cmsg != NULL && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_TIMESTAMPNS &&
+		cmsg->cmsg_len >= CMSG_LEN(sizeof(stamp))) {
+		memcpy(&stamp, CMSG_DATA(cmsg), sizeof(stamp));
+		at = uring_clock_of_stamp(clock, &stamp);
+	}
+	p->arrived_at = dsf_time_max(p->arrived_at, at);
+	return p->arrived_at;
+}
+
+static int parse_packet(struct uring_port *p, const struct uring_clock *clock, uint8_t *buffer,
+	uint32_t size, struct uring_arrival *a)
+{
+	struct io_uring_recvmsg_out *out =
+		io_uring_recvmsg_validate(buffer, (int)size, &p->receive);
+	struct virtio_net_hdr header;
+
+	if (out == NULL)
+		return -EBADMSG;
+	a->bytes = io_uring_recvmsg_payload(out, &p->receive);
+	a->size = io_uring_recvmsg_payload_length(out, (int)size, &p->receive);
+	if (a->size < sizeof(header) + ETHER_HDR_LEN)
+		return -EBADMSG;
+	memcpy(&header, a->bytes, sizeof(header));
+	a->bytes += sizeof(header);
+	a->size -= sizeof(header);
+	if (header.gso_type != VIRTIO_NET_HDR_GSO_NONE)
+		return -EPROTO;
+	if (out->flags & MSG_TRUNC)
+		return -EMSGSIZE;
+	a->due = dsf_time_after(arrival_of(p, clock, out), p->config.delay_ns);
+	if (header.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) {
+		a->checksum_start = header.csum_start;
+		a->checksum_offset = header.csum_offset;
+	}
+	return 0;
+}
+
+int uring_port_parse(struct uring_port *p, const struct uring_clock *clock, uint8_t *buffer,
+	uint32_t size, struct uring_arrival *a)
+{
+	dsf_instant depart;
+
+	a->checksum_start = a->checksum_offset = NODE_CHECKSUM_NONE;
+	if (p->config.kind != URING_PORT_FABRIC)
+		return parse_packet(p, clock, buffer, size, a);
+	a->bytes = buffer;
+	a->size = size;
+	a->due = clock->last; /* what we can't read is the node's to refuse, at once */
+	if (fabric_train_departure(buffer, size, &depart) &&
+		dsf_time_before(depart, dsf_time_after(clock->last, DEPARTURE_AHEAD_MAX_NS)))
+		a->due = dsf_time_after(depart, p->config.delay_ns);
+	return 0;
+}
+
+void uring_port_collect_drops(struct uring_port *p, struct uring_fidelity *f)
+{
+	struct tpacket_stats stats;
+	socklen_t size = sizeof(stats);
+
+	if (p->fd >= 0 && getsockopt(p->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
+		f->drops[URING_DROP_SOCKET] += stats.tp_drops;
+}
+
+/* Carrier as it is now; the netlink news of a change may still be under way. */
+static bool link_is_up(const struct uring_port *p)
+{
+	struct ethtool_value value = { .cmd = ETHTOOL_GLINK };
+	struct ifreq request;
+
+	memset(&request, 0, sizeof(request));
+	strncpy(request.ifr_name, p->config.name, sizeof(request.ifr_name) - 1);
+	request.ifr_data = (char *)&value;
+	return ioctl(p->fd, SIOCETHTOOL, &request) == 0 && value.data != 0;
+}
+
+void uring_port_settle(struct uring_port *p, struct uring_fidelity *f)
+{
+	if (p->refused == 0)
+		return;
+	if (!link_is_up(p)) {
+		f->cut += p->refused;
+	} else if (p->config.kind == URING_PORT_HOST) {
+		f->nic_drops += p->refused;
+	} else {
+		f->drops[URING_DROP_SEND] += p->refused;
+		log_warn("%s: the kernel refused %u frames", p->config.name, p->refused);
+	}
+	p->refused = 0;
+}

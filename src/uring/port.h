@@ -1,0 +1,87 @@
+/*
+ * port.h - a port is a network device with an AF_PACKET socket
+ *
+ * Fabric ports see only trains (our EtherType). Ethernet ports of switches see everything that
+ * comes in. Ports of a host see only what dsf-host speaks, chosen by a filter in the kernel; the
+ * rest is the host kernel's own traffic. Ethernet ports use the virtio net header, because a veth
+ * sender may leave a checksum to be completed.
+ *
+ * When something arrived is the kernel's stamp, not the moment at which we read it, so this
+ * process's scheduling changes neither order nor timing. A train carries its own departure.
+ */
+#ifndef DSF_URING_PORT_H
+#define DSF_URING_PORT_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include "base/time.h"
+#include "uring/buffers.h"
+#include "uring/clock.h"
+#include "uring/fidelity.h"
+#include "uring/loop.h"
+
+#define URING_PORT_RECEIVE_BYTES (8 * 1024 * 1024)
+#define URING_PORT_SEND_BYTES    (4 * 1024 * 1024)
+#define URING_PORT_VNET_HEADER   10u
+#define URING_PORT_UDP_PORTS_MAX 4u
+
+enum uring_port_kind {
+	URING_PORT_FABRIC,   /* trains */
+	URING_PORT_ETHERNET, /* a switch's Ethernet port */
+	URING_PORT_HOST,     /* a host's: only the given UDP ports */
+};
+
+struct uring_port_config {
+	const char *name; /* of the network device; borrowed while the port is open */
+	uint32_t number;
+	enum uring_port_kind kind;
+	uint64_t delay_ns; /* from arrival (train: departure) to due */
+	uint16_t udp_ports[URING_PORT_UDP_PORTS_MAX];
+	uint32_t udp_ports_count;
+};
+
+struct uring_port {
+	struct uring_port_config config;
+	struct uring_buffers *buffers;
+	int fd;   /* -1: closed */
+	int slot; /* in the loop */
+	uint32_t ifindex;
+	bool carrier;
+	bool armed;             /* a multishot receive is running */
+	struct msghdr receive;  /* template for multishot recvmsg */
+	dsf_instant arrived_at; /* the last arrival: stamps of one port never run backwards */
+	uint32_t refused;       /* sends that failed since the last settle */
+};
+
+/* What came in: bytes lie in the buffer that was parsed. */
+struct uring_arrival {
+	const uint8_t *bytes;
+	uint32_t size;
+	dsf_instant due;
+	uint16_t checksum_start, checksum_offset; /* as in node_frame */
+};
+
+/* Bytes that a buffer needs beyond the frame itself. */
+uint32_t uring_port_overhead(enum uring_port_kind kind);
+
+/* Opens the socket. 0 or -errno. */
+int uring_port_open(struct uring_port *p, const struct uring_port_config *config,
+	struct uring_loop *loop, struct uring_buffers *buffers);
+void uring_port_close(struct uring_port *p);
+
+/* Starts the multishot receive. False: no entry was to be had, try later. */
+bool uring_port_arm(struct uring_port *p, struct uring_loop *loop);
+
+/* Reads what a receive put into buffer. 0; -EPROTO: a frame of several segments; -EMSGSIZE: cut off
+ * by the buffer; -EBADMSG: not even a header. */
+int uring_port_parse(struct uring_port *p, const struct uring_clock *clock, uint8_t *buffer,
+	uint32_t size, struct uring_arrival *a);
+
+/* Adds what the socket has dropped since the last call. */
+void uring_port_collect_drops(struct uring_port *p, struct uring_fidelity *f);
+
+/* Books refused sends: cut when the link is down, else a drop of the emulator (or, on a host, of its
+ * own queueing discipline, which is modelled). */
+void uring_port_settle(struct uring_port *p, struct uring_fidelity *f);
+
+#endif

@@ -1,0 +1,234 @@
+/*
+ * One process between veth pairs, driven turn by turn, with a fake node: nothing is lost, frames
+ * come in the order in which they are due, with their due instants, deadlines among them.
+ */
+#include "uring/process.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include "fabric/cell.h"
+#include "tests/tap.h"
+#include "tests/unit/uring_fake.h"
+
+static struct fake_topo lab;
+static struct uring_process process;
+
+static int run(const char *command)
+{
+	int status = system(command);
+
+	if (status != 0)
+		printf("# %s: %d\n", command, status);
+	return status;
+}
+
+static int packet_socket(const char *name, int protocol)
+{
+	struct sockaddr_ll address = { .sll_family = AF_PACKET };
+	int fd = socket(AF_PACKET, SOCK_RAW, 0), bytes = 32 << 20, yes = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes));
+	setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof(yes));
+	address.sll_protocol = htons((uint16_t)protocol);
+	address.sll_ifindex = (int)if_nametoindex(name);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return -1;
+	return fd;
+}
+
+static void make_pairs(unsigned count)
+{
+	char command[256];
+
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(command, sizeof(command),
+			"ip link add p%u type veth peer name q%u && ip link set p%u mtu 16384 && "
+			"ip link set q%u mtu 16384 && sysctl -qw net.ipv6.conf.p%u.disable_ipv6=1 "
+			"net.ipv6.conf.q%u.disable_ipv6=1 && ip link set p%u up && ip link set q%u "
+			"up",
+			i, i, i, i, i, i, i, i);
+		run(command);
+	}
+}
+
+static void remove_pairs(unsigned count)
+{
+	char command[64];
+
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(command, sizeof(command), "ip link del p%u", i);
+		run(command);
+	}
+}
+
+static bool start(enum topo_role role, const char *kinds, uint64_t delay_ns, uint32_t dilation)
+{
+	struct uring_node_config config = { .topo = &lab.topo, .control_fd = -1 };
+
+	fake_topo_init(&lab, role, kinds, delay_ns);
+	lab.topo.time_dilation = dilation;
+	config.epoch_ns = uring_clock_wall_ns();
+	if (uring_process_open(&process, &config) < 0)
+		return false;
+	for (uint32_t i = 0; i < lab.nodes[0].ports_count; i++)
+		uring_process_carrier(&process, i, true);
+	/* Something is always due soon, so that no turn of this test waits for long. */
+	fake->deadline = dsf_time_after(process.now, NS_PER_MS / dilation);
+	fake->period_ns = NS_PER_MS / dilation;
+	return true;
+}
+
+static void turn_for_ms(unsigned ms)
+{
+	uint64_t end_ns = uring_clock_wall_ns() + ms * NS_PER_MS;
+
+	while (uring_clock_wall_ns() < end_ns)
+		uring_process_turn(&process);
+}
+
+static size_t make_train(uint8_t *frame, size_t size, dsf_instant depart, uint8_t tag)
+{
+	memset(frame, 0, size);
+	dsf_store_be16(frame + 12, FABRIC_ETHERTYPE);
+	dsf_store_be64(frame + 24, depart.ns);
+	frame[size - 1] = tag;
+	return size;
+}
+
+static size_t make_packet(uint8_t *frame, size_t size, uint8_t tag)
+{
+	memset(frame, 0, size);
+	frame[12] = 0x86;
+	frame[13] = 0xdd;
+	frame[size - 1] = tag;
+	return size;
+}
+
+static unsigned count_received(int fd, uint8_t *first_out_of_order)
+{
+	uint8_t bytes[FAKE_FRAME_MAX], want = 0;
+	unsigned count = 0;
+	ssize_t size;
+
+	*first_out_of_order = 0;
+	while ((size = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
+		if (bytes[size - 1] != want && *first_out_of_order == 0)
+			*first_out_of_order = 1;
+		want = (uint8_t)(bytes[size - 1] + 1);
+		count++;
+	}
+	return count;
+}
+
+/* Everything that goes in at one side comes out at the other, in order, at every size. */
+static void test_forward(const char *kinds, size_t size, unsigned frames)
+{
+	bool trains = kinds[0] == 'f';
+	int in, out;
+	uint8_t frame[FAKE_FRAME_MAX], disorder;
+	unsigned sent = 0, received = 0;
+
+	if (!TAP_OK(start(TOPO_ROLE_FDSW, kinds, 500, 1), "%s: starts", kinds))
+		return;
+	in = packet_socket("q0", trains ? FABRIC_ETHERTYPE : ETH_P_IPV6);
+	out = packet_socket("q1", trains ? FABRIC_ETHERTYPE : ETH_P_IPV6);
+	disorder = 0;
+	for (unsigned i = 0; i < frames; i++) {
+		size_t n = trains ? make_train(frame, size, uring_clock_read(&process.clock),
+					    (uint8_t)i)
+				  : make_packet(frame, size, (uint8_t)i);
+
+		sent += send(in, frame, n, 0) == (ssize_t)n;
+		if (i % 64 == 63)
+			uring_process_turn(&process);
+	}
+	turn_for_ms(20);
+	received = count_received(out, &disorder);
+	TAP_EQ(sent, frames, "%s %zu B: all sent", kinds, size);
+	TAP_EQ(received, frames, "%s %zu B: all came through", kinds, size);
+	TAP_EQ(disorder, 0, "%s %zu B: in order", kinds, size);
+	TAP_EQ(fake->went_back, 0, "%s %zu B: now never goes back", kinds, size);
+	TAP_EQ(fake->done, frames, "%s %zu B: every buffer was given back", kinds, size);
+	uring_process_collect_drops(&process);
+	TAP_EQ(uring_fidelity_drops(&process.fidelity), 0, "%s %zu B: no emulator drop", kinds,
+		size);
+	TAP_EQ(process.fidelity.late.count, fake->frames + fake->expired,
+		"%s %zu B: lateness of every frame and deadline", kinds, size);
+	close(in);
+	close(out);
+	uring_process_close(&process);
+}
+
+/* Trains from four ports and deadlines are handled in the order of their due instants, and `now` is
+ * the due instant. */
+static void test_order(void)
+{
+	uint8_t frame[256];
+	uint32_t wrong = 0, trains = 0;
+	dsf_instant base, last = DSF_EPOCH;
+	int fds[4];
+
+	if (!TAP_OK(start(TOPO_ROLE_FDSW, "ffff", 3 * NS_PER_MS, 1), "order: starts"))
+		return;
+	fake->forward = false;
+	for (int i = 0; i < 4; i++)
+		fds[i] = packet_socket(i == 0   ? "q0"
+				       : i == 1 ? "q1"
+				       : i == 2 ? "q2"
+						: "q3",
+			FABRIC_ETHERTYPE);
+	fake->period_ns = 50000;
+	base = uring_clock_read(&process.clock);
+	/* Port by port, so that they arrive in an order that isn't that of their departures. */
+	for (unsigned port = 0; port < 4; port++)
+		for (unsigned i = 0; i < 30; i++) {
+			make_train(frame, sizeof(frame),
+				dsf_time_after(base, i * 40000 + port * 10000), (uint8_t)port);
+			send(fds[port], frame, sizeof(frame), 0);
+		}
+	turn_for_ms(20);
+	for (uint32_t i = 0; i < fake->records_count; i++) {
+		const struct fake_record *r = &fake->records[i];
+
+		if (r->kind == FAKE_CARRIER)
+			continue;
+		wrong += dsf_time_before(r->now, last);
+		last = r->now;
+		if (r->kind == FAKE_FRAME) {
+			wrong += r->now.ns != base.ns + trains * 10000 + 3 * NS_PER_MS;
+			wrong += r->port != trains % 4;
+			trains++;
+		}
+	}
+	TAP_EQ(trains, 120, "order: all trains");
+	TAP_EQ(wrong, 0, "order: each at its due instant, deadlines between");
+	TAP_EQ(process.hold.heap.count, 0, "order: none left");
+	TAP_EQ(process.trains.taken, 0, "order: all receive buffers given back");
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+	uring_process_close(&process);
+}
+
+int main(void)
+{
+	if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0) {
+		TAP_SKIP("needs root to make a network namespace");
+		return TAP_DONE();
+	}
+	make_pairs(4);
+	test_forward("ff", 256, 20000);
+	test_forward("ff", 16384, 2000);
+	test_forward("ee", 64, 20000);
+	test_forward("ee", 9014, 3000);
+	test_order();
+	remove_pairs(4);
+	return TAP_DONE();
+}
