@@ -70,6 +70,16 @@ libdsfuring_la_SOURCES += src/uring/transmit.c src/uring/transmit.h
 noinst_LTLIBRARIES += libnetns.la
 libnetns_la_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 libnetns_la_SOURCES =
+libnetns_la_SOURCES += netns/addr.c netns/addr.h
+libnetns_la_SOURCES += netns/link.c netns/link.h
+libnetns_la_SOURCES += netns/monitor.c netns/monitor.h
+libnetns_la_SOURCES += netns/netns.h
+libnetns_la_SOURCES += netns/nl.c netns/nl.h
+libnetns_la_SOURCES += netns/ns.c netns/ns.h
+libnetns_la_SOURCES += netns/qdisc.c netns/qdisc.h
+libnetns_la_SOURCES += netns/route.c netns/route.h
+libnetns_la_SOURCES += netns/spawn.c netns/spawn.h
+libnetns_la_SOURCES += netns/sweep.c netns/sweep.h
 
 noinst_LTLIBRARIES += libcli.la
 libcli_la_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS) \

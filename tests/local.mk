@@ -16,6 +16,8 @@ AM_TESTS_ENVIRONMENT = \
 
 UNIT_TESTS =
 UNIT_TESTS += tests/unit/base_err
+UNIT_TESTS += tests/unit/netns_link
+UNIT_TESTS += tests/unit/netns_sweep
 UNIT_TESTS += tests/unit/uring_process
 
 SIM_TESTS =
@@ -59,3 +61,10 @@ URING_TEST_LDADD = libdsfuring.la libfabric.la libbase.la $(URING_LIBS)
 EXTRA_DIST += tests/unit/uring_fake.h
 tests_unit_uring_process_CPPFLAGS = $(URING_TEST_CPPFLAGS)
 tests_unit_uring_process_LDADD = $(URING_TEST_LDADD)
+
+# These make namespaces, as root; without they skip.
+NETNS_TEST_LDADD = libnetns.la libbase.la $(MNL_LIBS)
+tests_unit_netns_link_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+tests_unit_netns_link_LDADD = $(NETNS_TEST_LDADD)
+tests_unit_netns_sweep_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+tests_unit_netns_sweep_LDADD = $(NETNS_TEST_LDADD)
