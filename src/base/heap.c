@@ -44,26 +44,28 @@ static void sift_down(struct dsf_heap *h, uint32_t index, struct dsf_heap_entry 
 	place(h, index, entry);
 }
 
-static int make_room(struct dsf_heap *h)
+int dsf_heap_reserve(struct dsf_heap *h, uint32_t capacity)
 {
-	uint32_t capacity = h->capacity == 0 ? CAPACITY_FIRST : 2 * h->capacity;
+	uint32_t grown_capacity = h->capacity == 0 ? CAPACITY_FIRST : h->capacity;
 	void *grown;
 
-	if (h->count < h->capacity)
+	if (capacity <= h->capacity)
 		return 0;
+	while (grown_capacity < capacity)
+		grown_capacity *= 2;
 	grown = dsf_memory_grow(h->memory, h->entries, h->capacity * sizeof(*h->entries),
-		capacity * sizeof(*h->entries));
+		grown_capacity * sizeof(*h->entries));
 	if (grown == NULL)
 		return -DSF_E_NOMEM;
 	h->entries = grown;
-	h->capacity = capacity;
+	h->capacity = grown_capacity;
 	return 0;
 }
 
 int dsf_heap_set(struct dsf_heap *h, struct dsf_heap_entry *entry, dsf_instant at)
 {
 	if (entry->place == 0) {
-		if (make_room(h) < 0)
+		if (dsf_heap_reserve(h, h->count + 1) < 0)
 			return -DSF_E_NOMEM;
 		h->count++;
 		entry->place = h->count;

@@ -30,6 +30,10 @@ struct dsf_heap {
 
 void dsf_heap_init(struct dsf_heap *h, const struct dsf_memory *memory);
 
+/* Makes room for capacity entries in all, so that dsf_heap_set can't fail below that.
+ * 0 or -DSF_E_NOMEM. */
+int dsf_heap_reserve(struct dsf_heap *h, uint32_t capacity);
+
 /* Adds entry at instant at, or moves it there. 0, or -DSF_E_NOMEM and nothing changed; moving an
  * entry that is in the heap can't fail. */
 int dsf_heap_set(struct dsf_heap *h, struct dsf_heap_entry *entry, dsf_instant at);
