@@ -19,15 +19,22 @@ UNIT_TESTS += tests/unit/base_err
 UNIT_TESTS += tests/unit/netns_link
 UNIT_TESTS += tests/unit/netns_sweep
 UNIT_TESTS += tests/unit/uring_process
+UNIT_TESTS += tests/unit/ip_icmp
+UNIT_TESTS += tests/unit/ip_ndp
+UNIT_TESTS += tests/unit/ip_neighbor
+UNIT_TESTS += tests/unit/ip_packet
+UNIT_TESTS += tests/unit/ip_route
 
 SIM_TESTS =
 
 FUZZ_TARGETS =
+FUZZ_TARGETS += tests/fuzz/ip_ndp
+FUZZ_TARGETS += tests/fuzz/ip_packet
 
 # bats files: these need the dsfemu program, and those that need root skip without it
 BATS_TESTS =
 
-EXTRA_DIST += tests/tap.h $(BATS_TESTS)
+EXTRA_DIST += tests/memory.h tests/tap.h $(BATS_TESTS)
 
 if FUZZERS
 LDADD = $(FUZZ_LDFLAGS) $(DSF_CORE_LIBS)
