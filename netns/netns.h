@@ -19,7 +19,7 @@
  *  - A link that has kernel IPv6 costs a third more to make and to set up, and then sends multicast
  *    of its own. Switch ports have it off, by the namespace's default, before they exist.
  *  - Removing a namespace waits for RCU as well, 34 ms each, but the kernel removes in one go all
- *    those that are waiting: drop all references first, then let it work.
+ *    those that are waiting: drop all references in one go, then let it work.
  *
  * The two ends of a pair never have the same ifindex: the kernel takes a link whose peer's index
  * equals its own for a link without peer, calls its carrier loss "not urgent" and reports it

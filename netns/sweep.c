@@ -23,13 +23,10 @@ static int compare_inode(const void *a, const void *b)
 	return (x->inode > y->inode) - (x->inode < y->inode);
 }
 
-static int remember(struct netns_sweep *s, const char *name, int fd)
+static int remember(struct netns_sweep *s, const char *name, uint64_t inode)
 {
 	struct netns_sweep_ns *item;
-	struct stat status = { 0 };
 
-	if (fd >= 0 && fstat(fd, &status) < 0)
-		return -errno;
 	if (s->count == s->size) {
 		uint32_t size = s->size == 0 ? 64 : 2 * s->size;
 		struct netns_sweep_ns *grown = realloc(s->namespaces, size * sizeof(*grown));
@@ -40,7 +37,7 @@ static int remember(struct netns_sweep *s, const char *name, int fd)
 		s->size = size;
 	}
 	item = &s->namespaces[s->count++];
-	*item = (struct netns_sweep_ns){ .fd = fd, .inode = status.st_ino };
+	*item = (struct netns_sweep_ns){ .inode = inode };
 	snprintf(item->name, sizeof(item->name), "%s", name);
 	return 0;
 }
@@ -49,20 +46,20 @@ static int remember(struct netns_sweep *s, const char *name, int fd)
 static int look_at(struct netns_sweep *s, const char *name, const char *node)
 {
 	char mark[NETNS_NS_MARK_MAX + 1], want[NETNS_NS_MARK_MAX + 1];
+	struct stat status;
 	int fd = netns_ns_open(name);
 	int err;
 
 	if (fd < 0) {
 		if (fd == -ENOENT && netns_ns_is_stump(name, s->lab))
-			return remember(s, name, -1);
+			return remember(s, name, 0);
 		return fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM ? fd : 0;
 	}
 	snprintf(want, sizeof(want), "dsfemu:%s:%s", s->lab, node);
 	err = netns_ns_mark(fd, mark);
 	if (err == 0 && strcmp(mark, want) == 0)
-		err = remember(s, name, fd);
-	else
-		close(fd);
+		err = fstat(fd, &status) < 0 ? -errno : remember(s, name, status.st_ino);
+	close(fd);
 	return err;
 }
 
@@ -107,9 +104,6 @@ int netns_sweep_open(struct netns_sweep *s, const char *lab)
 
 void netns_sweep_close(struct netns_sweep *s)
 {
-	for (uint32_t i = 0; i < s->count; i++)
-		if (s->namespaces[i].fd >= 0)
-			close(s->namespaces[i].fd);
 	free(s->namespaces);
 	memset(s, 0, sizeof(*s));
 }
@@ -195,7 +189,7 @@ int netns_sweep_processes(struct netns_sweep *s, netns_sweep_fn fn, void *user)
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		ns = find_inode(s, process_inode(process.pid));
-		if (ns == NULL || ns->fd < 0)
+		if (ns == NULL)
 			continue;
 		process.ns = (uint32_t)(ns - s->namespaces);
 		process.marked = process_marked(process.pid, s->lab, text);
@@ -214,34 +208,37 @@ struct stopper {
 	struct pollfd *pidfds;
 	uint32_t count, size;
 	bool all;
+	bool more; /* there were more than we could hold descriptors of */
 	int err;
-	netns_sweep_fn left;
+	netns_sweep_fn left; /* told once, in the first round */
 	void *user;
 };
 
 /* pid -> pidfd; the process must still be the one that was looked at. */
 static int hold_process(struct stopper *stop, const struct netns_sweep_process *process)
 {
-	int fd = netns_pidfd_open(process->pid);
+	int fd;
 
-	if (fd < 0)
-		return fd == -ESRCH ? 0 : fd;
-	if (find_inode(stop->sweep, process_inode(process->pid)) == NULL) {
-		close(fd);
-		return 0;
-	}
 	if (stop->count == stop->size) {
 		uint32_t size = stop->size == 0 ? 64 : 2 * stop->size;
 		struct pollfd *grown = realloc(stop->pidfds, size * sizeof(*grown));
 
-		if (grown == NULL) {
-			close(fd);
+		if (grown == NULL)
 			return -ENOMEM;
-		}
 		stop->pidfds = grown;
 		stop->size = size;
 	}
-	stop->pidfds[stop->count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	fd = netns_pidfd_open(process->pid);
+	if (fd == -EMFILE && stop->count > 0) {
+		stop->more = true;
+		return 0;
+	}
+	if (fd < 0)
+		return fd == -ESRCH ? 0 : fd;
+	if (find_inode(stop->sweep, process_inode(process->pid)) == NULL)
+		close(fd);
+	else
+		stop->pidfds[stop->count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	return 0;
 }
 
@@ -253,7 +250,7 @@ static void stop_one(void *user, const struct netns_sweep_process *process)
 	if (process->pid == getpid())
 		return;
 	if (process->marked || stop->all) {
-		err = hold_process(stop, process);
+		err = stop->more ? 0 : hold_process(stop, process);
 	} else {
 		stop->sweep->namespaces[process->ns].held = true;
 		if (stop->left != NULL)
@@ -292,31 +289,49 @@ static void wait_all(struct stopper *stop, int time_ms)
 	}
 }
 
+static int stop_round(struct stopper *stop)
+{
+	int err = netns_sweep_processes(stop->sweep, stop_one, stop);
+
+	for (uint32_t i = 0; i < stop->count; i++) {
+		(void)netns_pidfd_kill(stop->pidfds[i].fd, SIGTERM);
+		(void)netns_pidfd_kill(stop->pidfds[i].fd, SIGCONT); /* a frozen one can't hear */
+	}
+	wait_all(stop, NETNS_SWEEP_STOP_MS);
+	for (uint32_t i = 0; i < stop->count; i++)
+		(void)netns_pidfd_kill(stop->pidfds[i].fd, SIGKILL);
+	wait_all(stop, NETNS_SWEEP_STOP_MS);
+	for (uint32_t i = 0; i < stop->count; i++)
+		close(stop->pidfds[i].fd);
+	if (err == 0)
+		err = stop->err;
+	if (err == 0 && stop->count > 0)
+		err = -ETIMEDOUT;
+	stop->count = 0;
+	return err;
+}
+
 int netns_sweep_stop(struct netns_sweep *s, bool all, netns_sweep_fn fn, void *user)
 {
 	struct stopper stop = { .sweep = s, .all = all, .left = fn, .user = user };
-	int err = netns_sweep_processes(s, stop_one, &stop);
+	int err = stop_round(&stop);
 
-	for (uint32_t i = 0; i < stop.count; i++) {
-		(void)netns_pidfd_kill(stop.pidfds[i].fd, SIGTERM);
-		(void)netns_pidfd_kill(stop.pidfds[i].fd, SIGCONT); /* a frozen one can't hear */
+	while (err == 0 && stop.more) {
+		stop.more = false;
+		stop.left = NULL;
+		err = stop_round(&stop);
 	}
-	wait_all(&stop, NETNS_SWEEP_STOP_MS);
-	for (uint32_t i = 0; i < stop.count; i++)
-		(void)netns_pidfd_kill(stop.pidfds[i].fd, SIGKILL);
-	wait_all(&stop, NETNS_SWEEP_STOP_MS);
-	for (uint32_t i = 0; i < stop.count; i++)
-		close(stop.pidfds[i].fd);
 	free(stop.pidfds);
-	if (err == 0)
-		err = stop.err;
-	return err == 0 && stop.count > 0 ? -ETIMEDOUT : err;
+	return err;
 }
 
-static int delete_links(int fd)
+static int delete_links(const char *name)
 {
-	int nl, err = netns_ns_enter(fd);
+	int fd = netns_ns_open(name);
+	int nl, err = fd < 0 ? fd : netns_ns_enter(fd);
 
+	if (fd >= 0)
+		close(fd);
 	if (err < 0)
 		return err;
 	nl = netns_nl_open();
@@ -333,7 +348,7 @@ int netns_sweep_delete(struct netns_sweep *s)
 	int first = home < 0 ? -errno : 0;
 
 	for (uint32_t i = 0; home >= 0 && i < s->count; i++) {
-		int err = s->namespaces[i].held ? delete_links(s->namespaces[i].fd) : 0;
+		int err = s->namespaces[i].held ? delete_links(s->namespaces[i].name) : 0;
 
 		if (first == 0)
 			first = err;
@@ -343,18 +358,13 @@ int netns_sweep_delete(struct netns_sweep *s)
 			abort(); /* never go on in somebody else's namespace */
 		close(home);
 	}
-	/* The descriptors keep every namespace until all names are gone; closing them in one go lets
-	 * the kernel remove all namespaces together. */
+	/* In one go: while the kernel removes the first namespace the others queue up, and go
+	 * together. */
 	for (uint32_t i = 0; i < s->count; i++) {
 		int err = netns_ns_unname(s->namespaces[i].name);
 
 		if (first == 0)
 			first = err;
-	}
-	for (uint32_t i = 0; i < s->count; i++) {
-		if (s->namespaces[i].fd >= 0)
-			close(s->namespaces[i].fd);
-		s->namespaces[i].fd = -1;
 	}
 	return first;
 }

@@ -12,12 +12,11 @@
 #define NETNS_SWEEP_LAB_MAX 32
 #define NETNS_SWEEP_STOP_MS 1000 /* between SIGTERM and SIGKILL */
 
-/* A marked namespace, or (fd < 0) a stump: see netns_ns_is_stump. */
+/* No descriptors are held: a sweep must work where the limit on them is low. */
 struct netns_sweep_ns {
 	char name[NETNS_NS_NAME_MAX + 1];
-	int fd;
-	uint64_t inode;
-	bool held; /* a stranger's process is inside */
+	uint64_t inode; /* 0: a stump, see netns_ns_is_stump */
+	bool held;      /* a stranger's process is inside */
 };
 
 struct netns_sweep {
@@ -36,8 +35,7 @@ struct netns_sweep_process {
 
 typedef void (*netns_sweep_fn)(void *user, const struct netns_sweep_process *process);
 
-/* Finds what carries the lab's mark. Holds a descriptor per namespace: raise the limit first.
- * 0 or -errno; netns_sweep_close in any case. */
+/* Finds what carries the lab's mark. 0 or -errno; netns_sweep_close in any case. */
 int netns_sweep_open(struct netns_sweep *s, const char *lab);
 void netns_sweep_close(struct netns_sweep *s);
 
@@ -48,8 +46,8 @@ int netns_sweep_processes(struct netns_sweep *s, netns_sweep_fn fn, void *user);
  * for each one that is left alone; may be NULL. 0 or -errno. */
 int netns_sweep_stop(struct netns_sweep *s, bool all, netns_sweep_fn fn, void *user);
 
-/* Deletes the links of namespaces that strangers hold, then takes all names away and lets go of
- * all namespaces at once. 0 or the first -errno; goes on after errors. */
+/* Deletes the links of namespaces that strangers hold (as netns_sweep_stop saw), then takes all
+ * names away. 0 or the first -errno; goes on after errors. */
 int netns_sweep_delete(struct netns_sweep *s);
 
 /* Names of all labs that have a marked namespace, each once, ascending; *labs and its strings are
