@@ -37,7 +37,27 @@ libworkload_la_SOURCES += src/workload/spec.h
 
 noinst_LTLIBRARIES += libtopo.la
 libtopo_la_SOURCES =
-libtopo_la_SOURCES += src/topo/model.h
+libtopo_la_SOURCES += src/topo/check.c
+libtopo_la_SOURCES += src/topo/derive.c
+libtopo_la_SOURCES += src/topo/draft.c src/topo/draft.h
+libtopo_la_SOURCES += src/topo/error.c src/topo/error.h
+libtopo_la_SOURCES += src/topo/expand.c
+libtopo_la_SOURCES += src/topo/explicit.c
+libtopo_la_SOURCES += src/topo/file.c src/topo/file.h
+libtopo_la_SOURCES += src/topo/finish.c
+libtopo_la_SOURCES += src/topo/keys.c src/topo/keys.h
+libtopo_la_SOURCES += src/topo/locate.c src/topo/locate.h
+libtopo_la_SOURCES += src/topo/model.c src/topo/model.h
+libtopo_la_SOURCES += src/topo/number.c
+libtopo_la_SOURCES += src/topo/print.c
+libtopo_la_SOURCES += src/topo/settings.c
+libtopo_la_SOURCES += src/topo/value.c src/topo/value.h
+
+# Installed, and found from the build root beside the program.
+topologiesdir = $(pkgdatadir)/topologies
+dist_topologies_DATA =
+dist_topologies_DATA += topologies/l1-zone.json
+dist_topologies_DATA += topologies/mini.json
 
 noinst_LTLIBRARIES += libnode.la
 libnode_la_SOURCES =

@@ -18,14 +18,21 @@
 
 #define TOPO_NONE UINT32_MAX
 
-#define TOPO_LAB_NAME_MAX     32 /* characters: [a-z][a-z0-9_]{0,31} */
-#define TOPO_NODE_NAME_MAX    48 /* characters: [a-z0-9-]{1,48} */
-#define TOPO_PORT_NAME_MAX    15 /* IFNAMSIZ - 1 */
-#define TOPO_NODES_MAX	      65536
-#define TOPO_LINKS_MAX	      1048576
-#define TOPO_SWITCHES_MAX     4096 /* switch ids; published ceiling of the real fabric: 4064 */
-#define TOPO_PORTS_PER_SWITCH 64   /* system port = switch index * 64 + Ethernet port number */
-#define TOPO_PLANES_MAX	      16
+#define TOPO_LAB_NAME_MAX        32 /* characters: [a-z][a-z0-9_]{0,31} */
+#define TOPO_NODE_NAME_MAX       48 /* characters: [a-z0-9-]{1,48} */
+#define TOPO_PORT_NAME_MAX       15 /* IFNAMSIZ - 1 */
+#define TOPO_NODES_MAX           65536
+#define TOPO_LINKS_MAX           1048576
+#define TOPO_SWITCHES_MAX        16384 /* switch indexes of a lab, over all its fabrics */
+#define TOPO_FABRIC_SWITCHES_MAX 4064  /* of one building and plane: published ceiling */
+#define TOPO_PORTS_PER_SWITCH    64    /* system port = switch index * 64 + Ethernet port number */
+#define TOPO_PLANES_MAX          16
+#define TOPO_RAILS_MAX           64
+#define TOPO_PORTS_MAX           2048  /* of one node */
+#define TOPO_TRAIN_BYTES_MAX     16384 /* what receivers have buffers for */
+#define TOPO_TRAIN_HEADER_MAX    64    /* room beside one cell in a frame of a cell link */
+#define TOPO_ETHERNET_MTU_MIN    1280  /* RFC 8200 part 5 */
+#define TOPO_DILATION_MAX        10000000
 
 enum topo_role {
 	TOPO_ROLE_RDSW,
@@ -38,10 +45,10 @@ enum topo_role {
 };
 
 enum topo_link_kind {
-	TOPO_LINK_GPU,	  /* host - RDSW, Ethernet */
+	TOPO_LINK_GPU,    /* host - RDSW, Ethernet */
 	TOPO_LINK_FABRIC, /* interface node - FDSW, cells */
 	TOPO_LINK_SPINE,  /* FDSW - SDSW, cells */
-	TOPO_LINK_EDGE,	  /* EDSW - SSW, Ethernet */
+	TOPO_LINK_EDGE,   /* EDSW - SSW, Ethernet */
 };
 
 enum topo_fabric_mode { TOPO_FABRIC_DSF, TOPO_FABRIC_ECMP };
@@ -52,28 +59,29 @@ struct topo_port {
 	char name[TOPO_PORT_NAME_MAX + 1]; /* "fab0", "eth3", "gpu0p1" */
 	uint32_t node;
 	uint32_t link;
-	uint32_t peer;	  /* index of the port at the other end */
+	uint32_t peer;    /* index of the port at the other end */
 	uint32_t number;  /* port number within its node, from 0; also its place after first_port */
 	uint32_t ordinal; /* number within its kind: fab<ordinal>, eth<ordinal>; 0 for hosts */
 	uint32_t rail, plane; /* hosts: gpu<rail>p<plane>; else TOPO_NONE and the node's plane */
 	uint32_t system_port; /* Ethernet ports of interface nodes; else TOPO_NONE */
-	bool ethernet;	      /* false: fabric port, cells */
+	bool ethernet;        /* false: fabric port, cells */
 	struct dsf_mac mac;
 	struct dsf_ip6 address; /* Ethernet ports: inside the link's /64; else all zero */
-	uint8_t prefix_length;	/* 64; 0 without address */
+	uint8_t prefix_length;  /* 64; 0 without address */
 };
 
 struct topo_node {
 	const char *name;
 	enum topo_role role;
 	uint32_t building; /* TOPO_NONE where it has none */
-	uint32_t plane;	   /* switches; TOPO_NONE for hosts and external nodes */
+	uint32_t plane;    /* switches; TOPO_NONE for hosts and external nodes */
 	uint32_t cluster; /* zone number across the building, edge pod last; TOPO_NONE: SDSW, SSW */
-	uint32_t zone;	  /* ordinal in its building; TOPO_NONE: edge pod, SDSW, SSW */
+	uint32_t zone;    /* ordinal in its building; TOPO_NONE: edge pod, SDSW, SSW */
 	uint32_t first_port, ports_count;
 	uint32_t switch_index; /* cell switch id; interface and fabric nodes only, else TOPO_NONE */
 	struct dsf_ip6 loopback; /* routed switches; else all zero */
-	uint32_t rails;		 /* hosts: number of GPUs (NICs) */
+	uint32_t asn;            /* routed switches: AS number; else 0 */
+	uint32_t rails;          /* hosts: number of GPUs (NICs) */
 };
 
 struct topo_link {
@@ -84,11 +92,11 @@ struct topo_link {
 	uint64_t jitter_ns;
 	uint32_t loss_ppm;
 	uint32_t corrupt_ppm;
-	uint32_t queue_bytes;	/* output queue of each end */
+	uint32_t queue_bytes;   /* output queue of each end */
 	uint32_t ecn_min_bytes; /* SSW and ecmp mode: queue length of first mark */
 	uint32_t ecn_max_bytes;
-	uint32_t mtu; /* Ethernet: IP bytes; fabric: bytes of a train frame without its Ethernet
-			 header */
+	uint32_t
+		mtu; /* Ethernet: IP bytes; fabric: bytes of a train frame without its Ethernet header */
 	bool hyperport;
 };
 
@@ -110,8 +118,14 @@ struct topo_fabric {
 
 struct topo_transport_settings {
 	enum topo_transport name;
-	uint32_t paths;		/* of one connection, over all planes */
+	uint32_t paths;         /* of one connection, over all planes */
 	uint32_t payload_bytes; /* largest payload of a packet */
+};
+
+/* A GPU (NIC) of a host, as rank of a workload. */
+struct topo_endpoint {
+	uint32_t host; /* node */
+	uint32_t rail;
 };
 
 struct topo {
@@ -127,21 +141,16 @@ struct topo {
 	uint32_t nodes_count, ports_count, links_count;
 	uint32_t switches_count; /* switch indexes are below this */
 	/* Derived once, so that no device needs a search or a table of its own. */
-	const uint32_t *switch_node;	  /* [switches_count]: node of a switch index */
-	const uint32_t *system_port_port; /* [switches_count * 64]: port, or TOPO_NONE */
-	const uint32_t
-		*endpoints; /* ranks: GPU r of host h, by host then rail; see topo_endpoint */
+	const uint32_t *switch_node;           /* [switches_count]: node of a switch index */
+	const uint32_t *system_port_port;      /* [switches_count * 64]: port, or TOPO_NONE */
+	const struct topo_endpoint *endpoints; /* ranks: by host, then rail */
 	uint32_t endpoints_count;
-	uint64_t delay_skew_ns;	 /* largest difference of fabric path delays in the lab */
-	uint64_t credit_loop_ns; /* longest request + grant + cells round trip inside a cell fabric
-				  */
-	uint64_t base_rtt_ns;	 /* longest round trip of two hosts, empty network */
-};
-
-/* A GPU (NIC) of a host, as rank of a workload. */
-struct topo_endpoint {
-	uint32_t host; /* node */
-	uint32_t rail;
+	uint64_t delay_skew_ns; /* largest difference of fabric path delays in the lab */
+	uint64_t
+		credit_loop_ns; /* longest request + grant + cells round trip inside a cell fabric */
+	uint64_t base_rtt_ns;   /* longest round trip of two hosts, empty network */
+	const uint32_t *nodes_by_name; /* [nodes_count]: sorted by name */
+	const char *names;             /* what the nodes' names point into */
 };
 
 struct topo_endpoint topo_endpoint(const struct topo *t, uint32_t rank);

@@ -1,0 +1,71 @@
+#include "topo/file.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/err.h"
+#include "topo/draft.h"
+#include "topo/locate.h"
+
+static int load_draft(struct topo_draft *d, struct topo **out)
+{
+	struct topo_slot top[TOPO_TOP_COUNT];
+	struct topo *t;
+	int err = topo_read_duplicates(d->reader, &d->top);
+
+	if (err == 0)
+		err = topo_draft_top(d, top);
+	if (err == 0)
+		err = topo_draft_templates(d, top);
+	if (err == 0)
+		err = topo_draft_explicit(d, top);
+	if (err == 0)
+		err = topo_draft_number(d);
+	if (err == 0)
+		err = topo_draft_finish(d, &t);
+	if (err < 0)
+		return err;
+	err = topo_draft_given(d, t, top);
+	if (err == 0)
+		err = topo_draft_check(d, t);
+	if (err < 0) {
+		topo_free(t);
+		return err;
+	}
+	topo_derive(t);
+	*out = t;
+	return 0;
+}
+
+int topo_load_text(const char *text, size_t size, const char *file_name, struct topo **out,
+	struct topo_error *err)
+{
+	struct topo_reader reader = { .text = text, .size = size, .err = err };
+	struct topo_draft draft;
+	cJSON *root;
+	int code;
+
+	*out = NULL;
+	memset(err, 0, sizeof(*err));
+	snprintf(err->file, sizeof(err->file), "%s", file_name);
+	snprintf(err->path, sizeof(err->path), "(top)");
+	if (size > TOPO_TEXT_BYTES_MAX) {
+		snprintf(err->text, sizeof(err->text), "the file is larger than %u bytes",
+			TOPO_TEXT_BYTES_MAX);
+		return -DSF_E_BADFIELD;
+	}
+	code = topo_locate_check(text, size, err);
+	if (code < 0)
+		return code;
+	root = cJSON_ParseWithLengthOpts(text, size, NULL, false);
+	if (root == NULL) {
+		snprintf(err->text, sizeof(err->text), "%s", dsf_err_text(DSF_E_NOMEM));
+		return -DSF_E_NOMEM;
+	}
+	topo_draft_init(&draft, &reader, root);
+	code = load_draft(&draft, out);
+	topo_draft_close(&draft);
+	cJSON_Delete(root);
+	if (code == -DSF_E_NOMEM)
+		snprintf(err->text, sizeof(err->text), "%s", dsf_err_text(code));
+	return code;
+}

@@ -1,0 +1,160 @@
+/*
+ * print.c - the explicit form of a topology as JSON text
+ *
+ * Written by hand, not with libcjson: one line a node and link keeps a diff readable, integers keep
+ * all digits, and a lab of a million links needs no tree.
+ */
+#include "topo/file.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct text {
+	char *bytes; /* NULL: memory was short, and stays so */
+	size_t size, cap;
+};
+
+static void add(struct text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct text *x, const char *format, ...)
+{
+	while (x->bytes != NULL) {
+		va_list args;
+		size_t left = x->cap - x->size;
+		char *grown;
+		int size;
+
+		va_start(args, format);
+		size = vsnprintf(x->bytes + x->size, left, format, args);
+		va_end(args);
+		if ((size_t)size < left) {
+			x->size += (size_t)size;
+			return;
+		}
+		grown = realloc(x->bytes, x->cap * 2);
+		if (grown == NULL)
+			free(x->bytes);
+		x->bytes = grown;
+		x->cap *= 2;
+	}
+}
+
+static const char *mode_name(enum topo_fabric_mode mode)
+{
+	switch (mode) {
+	case TOPO_FABRIC_DSF: return "dsf";
+	case TOPO_FABRIC_ECMP: return "ecmp";
+	}
+	return "?";
+}
+
+static const char *draw_name(enum topo_draw draw)
+{
+	switch (draw) {
+	case TOPO_DRAW_STRATIFIED: return "stratified";
+	case TOPO_DRAW_RANDOM: return "random";
+	case TOPO_DRAW_FORCED: return "forced";
+	}
+	return "?";
+}
+
+static void add_settings(struct text *x, const struct topo *t)
+{
+	const struct topo_fabric *f = &t->fabric;
+
+	add(x, "{\n  \"name\": \"%s\",\n  \"seed\": %" PRIu64 ",\n", t->name, t->seed);
+	if (t->time_dilation == 0)
+		add(x, "  \"time_dilation\": \"auto\",\n");
+	else
+		add(x, "  \"time_dilation\": %u,\n", t->time_dilation);
+	add(x, "  \"planes\": %u,\n", t->planes);
+	add(x,
+		"  \"fabric\": {\"mode\": \"%s\", \"cell_bytes\": %u, \"credit_bytes\": %u, "
+		"\"train_bytes\": %u, \"input_balanced\": %s, \"draw\": \"%s\", \"voq_bytes\": %u, "
+		"\"buffer_bytes\": %u, \"ecn_min\": %" PRIu64 ", \"reach_refresh\": %" PRIu64
+		", \"reassembly_timeout\": %" PRIu64 ", \"credit_watchdog\": %" PRIu64
+		", \"weights\": {\"rdma\": %u, \"default\": %u}},\n",
+		mode_name(f->mode), f->cell_bytes, f->credit_bytes, f->train_bytes,
+		f->input_balanced ? "true" : "false", draw_name(f->draw), f->voq_bytes,
+		f->buffer_bytes, f->ecn_min_ns, f->reach_refresh_ns, f->reassembly_timeout_ns,
+		f->credit_watchdog_ns, f->weight_rdma, f->weight_default);
+	add(x, "  \"transport\": {\"name\": \"%s\", \"paths\": %u, \"payload_bytes\": %u},\n",
+		t->transport.name == TOPO_TRANSPORT_METAROCE ? "metaroce" : "rocev2",
+		t->transport.paths, t->transport.payload_bytes);
+}
+
+static void add_node(struct text *x, const struct topo_node *n)
+{
+	static const struct dsf_ip6 none;
+	char address[DSF_IP6_TEXT_MAX];
+
+	add(x, "{\"name\": \"%s\", \"role\": \"%s\"", n->name, topo_role_name(n->role));
+	if (n->building != TOPO_NONE)
+		add(x, ", \"building\": %u", n->building);
+	if (n->plane != TOPO_NONE)
+		add(x, ", \"plane\": %u", n->plane);
+	if (n->cluster != TOPO_NONE)
+		add(x, ", \"cluster\": %u", n->cluster);
+	if (!dsf_ip6_equal(&n->loopback, &none))
+		add(x, ", \"address\": \"%s\"", dsf_ip6_text(&n->loopback, address));
+	if (n->asn != 0)
+		add(x, ", \"asn\": %u", n->asn);
+	if (n->switch_index != TOPO_NONE)
+		add(x, ", \"switch_index\": %u", n->switch_index);
+	add(x, "}");
+}
+
+static void add_port(struct text *x, const struct topo_port *p, char end)
+{
+	char address[DSF_IP6_TEXT_MAX], mac[DSF_MAC_TEXT_MAX];
+
+	if (p->prefix_length != 0)
+		add(x, ", \"address_%c\": \"%s\"", end, dsf_ip6_text(&p->address, address));
+	add(x, ", \"mac_%c\": \"%s\"", end, dsf_mac_text(&p->mac, mac));
+}
+
+static void add_link(struct text *x, const struct topo *t, const struct topo_link *l)
+{
+	const struct topo_port *a = &t->ports[l->port_a], *b = &t->ports[l->port_b];
+
+	add(x, "{\"a\": \"%s:%s\", \"b\": \"%s:%s\", \"kind\": \"%s\"", t->nodes[a->node].name,
+		a->name, t->nodes[b->node].name, b->name, topo_link_kind_name(l->kind));
+	if (l->rate_bps == 0)
+		add(x, ", \"rate\": \"unlimited\"");
+	else
+		add(x, ", \"rate\": %" PRIu64, l->rate_bps);
+	add(x, ", \"delay\": %" PRIu64 ", \"jitter\": %" PRIu64 ", \"loss\": %u, \"corrupt\": %u",
+		l->delay_ns, l->jitter_ns, l->loss_ppm, l->corrupt_ppm);
+	add(x, ", \"queue_bytes\": %u, \"ecn_min_bytes\": %u, \"ecn_max_bytes\": %u, \"mtu\": %u",
+		l->queue_bytes, l->ecn_min_bytes, l->ecn_max_bytes, l->mtu);
+	if (l->kind == TOPO_LINK_EDGE)
+		add(x, ", \"hyperport\": %s", l->hyperport ? "true" : "false");
+	add_port(x, a, 'a');
+	add_port(x, b, 'b');
+	if (a->system_port != TOPO_NONE || b->system_port != TOPO_NONE)
+		add(x, ", \"system_port\": %u",
+			a->system_port != TOPO_NONE ? a->system_port : b->system_port);
+	add(x, "}");
+}
+
+char *topo_print_expanded(const struct topo *t)
+{
+	struct text x = { .bytes = malloc(1 << 16), .cap = 1 << 16 };
+
+	add_settings(&x, t);
+	add(&x, "  \"nodes\": [");
+	for (uint32_t i = 0; i < t->nodes_count; i++) {
+		add(&x, "%s\n    ", i > 0 ? "," : "");
+		add_node(&x, &t->nodes[i]);
+	}
+	add(&x, "\n  ],\n  \"links\": [");
+	for (uint32_t i = 0; i < t->links_count; i++) {
+		add(&x, "%s\n    ", i > 0 ? "," : "");
+		add_link(&x, t, &t->links[i]);
+	}
+	add(&x, "\n  ]\n}\n");
+	return x.bytes;
+}
