@@ -66,6 +66,8 @@ libnode_la_SOURCES += src/node/row.h
 
 noinst_LTLIBRARIES += libview.la
 libview_la_SOURCES =
+libview_la_SOURCES += src/view/json.c src/view/json.h
+libview_la_SOURCES += src/view/rows.c src/view/rows.h
 
 noinst_LTLIBRARIES += libsim.la
 libsim_la_SOURCES =

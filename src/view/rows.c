@@ -1,0 +1,424 @@
+#include "view/rows.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/bitset.h"
+#include "base/err.h"
+#include "fabric/cell.h"
+#include "view/json.h"
+
+#define PORT_NAME_MAX  (TOPO_NODE_NAME_MAX + 1 + TOPO_PORT_NAME_MAX + 1)
+#define NIC_NAME_MAX   16
+#define ARRAY_COUNT(a) (sizeof(a) / sizeof(*(a)))
+
+/* An unsigned member of a row: table-driven, since most rows are mostly numbers. */
+struct number {
+	const char *key;
+	uint64_t value;
+};
+
+static bool add_numbers(cJSON *o, const struct number *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!view_json_add_u64(o, numbers[i].key, numbers[i].value))
+			return false;
+	}
+	return true;
+}
+
+#define ADD_NUMBERS(o, ...)                                                                        \
+	add_numbers((o), (const struct number[]){ __VA_ARGS__ },                                   \
+		ARRAY_COUNT(((const struct number[]){ __VA_ARGS__ })))
+
+static const char *node_name(const struct topo *t, uint32_t node)
+{
+	return node < t->nodes_count ? t->nodes[node].name : NULL;
+}
+
+/* Name of a port by its number in its node; NULL for TOPO_NONE. */
+static const char *port_name(const struct topo *t, uint32_t node, uint32_t number)
+{
+	if (number == NODE_PORT_INBAND)
+		return "inband0";
+	if (node >= t->nodes_count || number >= t->nodes[node].ports_count)
+		return NULL;
+	return topo_node_port(t, &t->nodes[node], number)->name;
+}
+
+/* "NODE:IF" of a port by its index in the topology; NULL for TOPO_NONE. */
+static const char *full_port_name(const struct topo *t, uint32_t port, char text[PORT_NAME_MAX])
+{
+	if (port >= t->ports_count)
+		return NULL;
+	snprintf(text, PORT_NAME_MAX, "%s:%s", node_name(t, t->ports[port].node),
+		t->ports[port].name);
+	return text;
+}
+
+/* A number, or null where there is none. */
+static bool add_optional(cJSON *o, const char *key, uint32_t value)
+{
+	return value == TOPO_NONE ? view_json_add_text(o, key, NULL)
+				  : view_json_add_u64(o, key, value);
+}
+
+static bool add_nic(cJSON *o, uint32_t rail)
+{
+	char text[NIC_NAME_MAX];
+
+	snprintf(text, sizeof(text), "gpu%" PRIu32, rail);
+	return view_json_add_text(o, "nic", text);
+}
+
+/* Members of a bitset over port numbers, as names. */
+static cJSON *port_names(const struct topo *t, uint32_t node, const uint64_t *set)
+{
+	uint32_t bits = t->nodes[node].ports_count;
+	cJSON *array = cJSON_CreateArray();
+
+	for (uint32_t i = dsf_bitset_next(set, 0, bits); array != NULL && i < bits;
+		i = dsf_bitset_next(set, i + 1, bits)) {
+		if (!view_json_append(array, cJSON_CreateString(port_name(t, node, i)))) {
+			cJSON_Delete(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
+static bool port_row(cJSON *o, const struct topo *t, uint32_t node, const struct node_row_port *r)
+{
+	char peer[PORT_NAME_MAX];
+	const struct topo_port *port = NULL;
+
+	if (r->port < t->nodes[node].ports_count)
+		port = topo_node_port(t, &t->nodes[node], r->port);
+	return view_json_add_text(o, "port", port_name(t, node, r->port)) &&
+	       view_json_add_text(
+		       o, "peer", port != NULL ? full_port_name(t, port->peer, peer) : NULL) &&
+	       view_json_add_text(o, "kind",
+		       port != NULL ? topo_link_kind_name(t->links[port->link].kind) : "inband") &&
+	       view_json_add_bool(o, "carrier", r->carrier) &&
+	       view_json_add_bool(o, "live", r->live) &&
+	       view_json_add_bool(o, "isolated", r->isolated) &&
+	       ADD_NUMBERS(o, { "rate_bps", r->rate_bps }, { "frames_tx", r->frames_tx },
+		       { "frames_rx", r->frames_rx }, { "bytes_tx", r->bytes_tx },
+		       { "bytes_rx", r->bytes_rx }, { "cells_tx", r->cells_tx },
+		       { "cells_rx", r->cells_rx }, { "cell_bytes_tx", r->cell_bytes_tx },
+		       { "cell_bytes_rx", r->cell_bytes_rx }, { "dropped_tx", r->dropped_tx },
+		       { "lost_rx", r->lost_rx }, { "corrupt_rx", r->corrupt_rx },
+		       { "queue_bytes", r->queue_bytes });
+}
+
+/* Inputs that were dropped, by cause; causes that never happened are left out. */
+static cJSON *error_counts(const uint64_t *errors)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	for (int i = 0; o != NULL && errors != NULL && i < DSF_ERR_COUNT; i++) {
+		if (errors[i] > 0 &&
+			!view_json_add_u64(o, dsf_err_counter(DSF_E_FIRST + 1 + i), errors[i])) {
+			cJSON_Delete(o);
+			return NULL;
+		}
+	}
+	return o;
+}
+
+static bool counters_row(
+	cJSON *o, const struct node_row_counters *r, const struct view_driver_counts *driver)
+{
+	return ADD_NUMBERS(o, { "packets_tx", r->packets_tx }, { "packets_rx", r->packets_rx },
+		       { "cells_tx", r->cells_tx }, { "cells_rx", r->cells_rx },
+		       { "cells_lost", r->cells_lost }, { "control_cells_tx", r->control_cells_tx },
+		       { "control_cells_rx", r->control_cells_rx },
+		       { "packets_reassembled", r->packets_reassembled },
+		       { "reassembly_errors", r->reassembly_errors },
+		       { "fabric_link_down_dropped", r->fabric_link_down_dropped },
+		       { "fabric_unreachable_dropped", r->fabric_unreachable_dropped },
+		       { "fabric_drops", r->fabric_drops }, { "voq_drops", r->voq_drops },
+		       { "watchdog_drops", r->watchdog_drops }, { "egress_drops", r->egress_drops },
+		       { "impaired_drops", r->impaired_drops },
+		       { "corrupt_drops", r->corrupt_drops }, { "nic_drops", driver->nic_drops },
+		       { "emulator_drops", driver->emulator_drops }, { "ecn_marks", r->ecn_marks },
+		       { "credit_bytes_sent", r->credits_sent },
+		       { "credit_bytes_received", r->credits_received },
+		       { "retransmits", r->retransmits }, { "duplicates", r->duplicates }) &&
+	       view_json_add(o, "input_errors", error_counts(r->errors));
+}
+
+static bool reachability_row(
+	cJSON *o, const struct topo *t, uint32_t node, const struct node_row_reachability *r)
+{
+	return view_json_add_text(o, "destination", node_name(t, r->destination)) &&
+	       view_json_add(o, "output", port_names(t, node, r->output)) &&
+	       view_json_add(o, "advertised", port_names(t, node, r->advertised)) &&
+	       view_json_add(o, "withdrawn", port_names(t, node, r->withdrawn)) &&
+	       view_json_add_bool(o, "cut_by_balance", r->cut_by_balance);
+}
+
+static bool voq_row(cJSON *o, const struct node_row_voq *r)
+{
+	return ADD_NUMBERS(o, { "system_port", r->system_port }) &&
+	       view_json_add_text(o, "class", fabric_class_name(r->traffic_class)) &&
+	       ADD_NUMBERS(o, { "packets", r->packets }, { "bytes", r->bytes },
+		       { "credits_requested", r->credits_requested },
+		       { "credits_granted", r->credits_granted }, { "dropped", r->dropped },
+		       { "ecn_marked", r->ecn_marked }, { "sent_packets", r->sent_packets },
+		       { "sent_bytes", r->sent_bytes }, { "delay_p99_ns", r->delay_p99_ns });
+}
+
+static bool system_port_row(cJSON *o, const struct topo *t, const struct node_row_system_port *r)
+{
+	char name[PORT_NAME_MAX];
+
+	return ADD_NUMBERS(o, { "system_port", r->system_port }) &&
+	       view_json_add_text(o, "port", full_port_name(t, r->port, name)) &&
+	       ADD_NUMBERS(o, { "rate_bps", r->rate_bps }) &&
+	       view_json_add_text(o, "scope", r->local ? "local" : "remote") &&
+	       view_json_add_text(o, "state", r->up ? "up" : "down");
+}
+
+static bool neighbor_row(cJSON *o, const struct topo *t, const struct node_row_neighbor *r)
+{
+	static const char *const states[] = {
+		[NODE_NEIGHBOR_INCOMPLETE] = "incomplete",
+		[NODE_NEIGHBOR_REACHABLE] = "reachable",
+		[NODE_NEIGHBOR_STATIC] = "static",
+	};
+	char address[DSF_IP6_TEXT_MAX], mac[DSF_MAC_TEXT_MAX];
+
+	return view_json_add_text(o, "address", dsf_ip6_text(&r->address, address)) &&
+	       view_json_add_text(o, "mac",
+		       r->state == NODE_NEIGHBOR_INCOMPLETE ? NULL : dsf_mac_text(&r->mac, mac)) &&
+	       add_optional(o, "system_port", r->system_port) &&
+	       view_json_add_text(o, "switch", node_name(t, r->owner)) &&
+	       view_json_add_text(o, "state", states[r->state]) &&
+	       view_json_add_text(o, "scope", r->local ? "local" : "remote");
+}
+
+static bool route_row(cJSON *o, const struct node_row_route *r)
+{
+	char address[DSF_IP6_TEXT_MAX], prefix[DSF_IP6_TEXT_MAX + 4];
+
+	snprintf(prefix, sizeof(prefix), "%s/%u", dsf_ip6_text(&r->prefix, address),
+		r->prefix_length);
+	return view_json_add_text(o, "prefix", prefix) &&
+	       view_json_add_text(o, "origin", r->origin) &&
+	       add_optional(o, "system_port", r->system_port);
+}
+
+static bool nic_row(cJSON *o, const struct node_row_nic *r)
+{
+	return add_nic(o, r->rail) &&
+	       ADD_NUMBERS(o, { "ports", r->ports }, { "ports_up", r->ports_up },
+		       { "connections", r->connections }, { "packets_tx", r->packets_tx },
+		       { "packets_rx", r->packets_rx }, { "bytes_tx", r->bytes_tx },
+		       { "bytes_rx", r->bytes_rx }, { "retransmits", r->retransmits },
+		       { "duplicates", r->duplicates });
+}
+
+static bool path_row(cJSON *o, const struct node_row_path *r)
+{
+	static const char *const states[] = {
+		[NODE_PATH_GOOD] = "good",
+		[NODE_PATH_SUSPECT] = "suspect",
+		[NODE_PATH_DEAD] = "dead",
+	};
+
+	return add_nic(o, r->rail) &&
+	       ADD_NUMBERS(o, { "connection", r->connection }, { "path", r->path },
+		       { "plane", r->plane }, { "udp_source_port", r->udp_source_port }) &&
+	       view_json_add_text(o, "state", states[r->state]) &&
+	       ADD_NUMBERS(o, { "rtt_ns", r->rtt_ns }, { "cwnd_bytes", r->cwnd_bytes }) &&
+	       view_json_add(o, "ecn_fraction", cJSON_CreateNumber(r->ecn_ppm / 1e6)) &&
+	       ADD_NUMBERS(o, { "bytes", r->bytes }, { "retransmits", r->retransmits });
+}
+
+static bool qp_row(cJSON *o, const struct node_row_qp *r)
+{
+	return add_nic(o, r->rail) &&
+	       ADD_NUMBERS(o, { "connection", r->connection }, { "qp", r->qp },
+		       { "messages_sent", r->messages_sent }, { "messages_done", r->messages_done },
+		       { "bytes_sent", r->bytes_sent }, { "bytes_received", r->bytes_received });
+}
+
+/* A histogram with its bins, so that those of several hosts can be merged. */
+static cJSON *histogram(const struct dsf_histogram *h)
+{
+	cJSON *o = cJSON_CreateObject(), *bins;
+	bool held = o != NULL &&
+		    ADD_NUMBERS(o, { "count", h->count }, { "max", h->max }, { "sum", h->sum });
+
+	bins = held ? cJSON_AddArrayToObject(o, "bins") : NULL;
+	held = bins != NULL;
+	for (int i = 0; held && i < DSF_HISTOGRAM_BINS; i++) {
+		double pair[2] = { i, h->bins[i] };
+
+		if (h->bins[i] > 0)
+			held = view_json_append(bins, cJSON_CreateDoubleArray(pair, 2));
+	}
+	if (held)
+		return o;
+	cJSON_Delete(o);
+	return NULL;
+}
+
+static bool flow_row(cJSON *o, const struct node_row_flow *r)
+{
+	return ADD_NUMBERS(o, { "source", r->source }, { "target", r->target }) &&
+	       view_json_add_text(o, "half", r->sender ? "sender" : "receiver") &&
+	       view_json_add_bool(o, "done", r->done) &&
+	       ADD_NUMBERS(o, { "messages", r->messages }, { "bytes", r->bytes },
+		       { "bytes_wrong", r->bytes_wrong }, { "lost", r->lost },
+		       { "duplicated", r->duplicated }, { "reordered", r->reordered },
+		       { "first_at_ns", r->first_at.ns }, { "last_at_ns", r->last_at.ns },
+		       { "retransmits", r->retransmits }, { "ecn_marks", r->ecn_marks }) &&
+	       view_json_add(o, "fct", r->fct == NULL ? cJSON_CreateNull() : histogram(r->fct));
+}
+
+static bool missing_row(
+	cJSON *o, const struct topo *t, uint32_t node, const struct node_row_missing *r)
+{
+	return view_json_add_text(o, "what", r->what) &&
+	       view_json_add_text(o, "port", port_name(t, node, r->port)) &&
+	       view_json_add_text(o, "other", node_name(t, r->other));
+}
+
+static bool fill(const struct view_rows *v, cJSON *o, const struct node_row *row)
+{
+	const struct topo *t = v->topo;
+
+	switch (row->query) {
+	case NODE_QUERY_PORT: return port_row(o, t, row->node, &row->port);
+	case NODE_QUERY_COUNTERS: return counters_row(o, &row->counters, &v->driver);
+	case NODE_QUERY_REACHABILITY: return reachability_row(o, t, row->node, &row->reachability);
+	case NODE_QUERY_VOQ: return voq_row(o, &row->voq);
+	case NODE_QUERY_SYSTEM_PORT: return system_port_row(o, t, &row->system_port);
+	case NODE_QUERY_NDP: return neighbor_row(o, t, &row->neighbor);
+	case NODE_QUERY_ROUTE: return route_row(o, &row->route);
+	case NODE_QUERY_NIC: return nic_row(o, &row->nic);
+	case NODE_QUERY_PATHS: return path_row(o, &row->path);
+	case NODE_QUERY_QP: return qp_row(o, &row->qp);
+	case NODE_QUERY_WORKLOAD: return flow_row(o, &row->flow);
+	case NODE_QUERY_READY: return missing_row(o, t, row->node, &row->missing);
+	}
+	return false;
+}
+
+void view_rows_begin(
+	struct view_rows *v, const struct topo *topo, const struct view_driver_counts *driver)
+{
+	*v = (struct view_rows){ .topo = topo, .array = cJSON_CreateArray() };
+	if (driver != NULL)
+		v->driver = *driver;
+	v->failed = v->array == NULL;
+}
+
+void view_rows_append(void *user, const struct node_row *row)
+{
+	struct view_rows *v = user;
+	cJSON *o;
+
+	if (v->failed)
+		return;
+	o = cJSON_CreateObject();
+	if (o != NULL && view_json_add_text(o, "node", node_name(v->topo, row->node)) &&
+		fill(v, o, row) && cJSON_AddItemToArray(v->array, o))
+		return;
+	cJSON_Delete(o);
+	v->failed = true;
+}
+
+cJSON *view_rows_finish(struct view_rows *v)
+{
+	cJSON *array = v->array;
+
+	v->array = NULL;
+	if (!v->failed)
+		return array;
+	cJSON_Delete(array);
+	return NULL;
+}
+
+static const char *const query_names[] = {
+	[NODE_QUERY_PORT] = "port",
+	[NODE_QUERY_COUNTERS] = "counters",
+	[NODE_QUERY_REACHABILITY] = "reachability",
+	[NODE_QUERY_VOQ] = "voq",
+	[NODE_QUERY_SYSTEM_PORT] = "system_port",
+	[NODE_QUERY_NDP] = "ndp",
+	[NODE_QUERY_ROUTE] = "route",
+	[NODE_QUERY_NIC] = "nic",
+	[NODE_QUERY_PATHS] = "paths",
+	[NODE_QUERY_QP] = "qp",
+	[NODE_QUERY_WORKLOAD] = "workload",
+	[NODE_QUERY_READY] = "ready",
+};
+
+const char *view_rows_query_name(enum node_query query)
+{
+	return query_names[query];
+}
+
+int view_rows_query_parse(const char *name, enum node_query *query)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(query_names); i++) {
+		if (strcmp(name, query_names[i]) == 0) {
+			*query = (enum node_query)i;
+			return 0;
+		}
+	}
+	return -DSF_E_UNKNOWN;
+}
+
+static int read_histogram(const cJSON *o, struct dsf_histogram *h)
+{
+	const cJSON *bins = cJSON_GetObjectItemCaseSensitive(o, "bins"), *pair;
+
+	memset(h, 0, sizeof(*h));
+	h->count = view_json_u64(o, "count");
+	h->max = view_json_u64(o, "max");
+	h->sum = view_json_u64(o, "sum");
+	cJSON_ArrayForEach(pair, bins)
+	{
+		const cJSON *bin = cJSON_GetArrayItem(pair, 0);
+		const cJSON *count = cJSON_GetArrayItem(pair, 1);
+
+		if (!cJSON_IsNumber(bin) || !cJSON_IsNumber(count) || bin->valuedouble < 0 ||
+			bin->valuedouble >= DSF_HISTOGRAM_BINS || count->valuedouble < 0 ||
+			count->valuedouble > UINT32_MAX)
+			return -DSF_E_BADFIELD;
+		h->bins[bin->valueint] = (uint32_t)count->valuedouble;
+	}
+	return 0;
+}
+
+int view_rows_read_flow(const cJSON *row, struct node_row_flow *flow, struct dsf_histogram *fct)
+{
+	const cJSON *fct_row = cJSON_GetObjectItemCaseSensitive(row, "fct");
+	const char *half = view_json_text(row, "half");
+
+	if (half == NULL || !cJSON_IsBool(cJSON_GetObjectItemCaseSensitive(row, "done")))
+		return -DSF_E_BADFIELD;
+	*flow = (struct node_row_flow){
+		.source = (uint32_t)view_json_u64(row, "source"),
+		.target = (uint32_t)view_json_u64(row, "target"),
+		.sender = strcmp(half, "sender") == 0,
+		.done = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "done")),
+		.messages = view_json_u64(row, "messages"),
+		.bytes = view_json_u64(row, "bytes"),
+		.bytes_wrong = view_json_u64(row, "bytes_wrong"),
+		.lost = view_json_u64(row, "lost"),
+		.duplicated = view_json_u64(row, "duplicated"),
+		.reordered = view_json_u64(row, "reordered"),
+		.first_at = { view_json_u64(row, "first_at_ns") },
+		.last_at = { view_json_u64(row, "last_at_ns") },
+		.retransmits = view_json_u64(row, "retransmits"),
+		.ecn_marks = view_json_u64(row, "ecn_marks"),
+	};
+	if (!cJSON_IsObject(fct_row))
+		return 0;
+	flow->fct = fct;
+	return read_histogram(fct_row, fct);
+}
