@@ -26,6 +26,8 @@ int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
 	r->switches_count = config->switches_count;
 	r->refresh_ns = config->refresh_ns;
 	r->refresh_at = config->first_refresh_at;
+	r->trace = config->trace;
+	r->node = config->node;
 	r->switch_words = DSF_BITSET_WORDS(r->switches_count);
 	r->port_words = DSF_BITSET_WORDS(r->ports_count);
 	r->ports = dsf_memory_new(memory, r->ports_count * sizeof(*r->ports));
@@ -101,7 +103,8 @@ static void set_bit(uint64_t *set, uint32_t bit, bool on)
 }
 
 /* Port begins or ceases to reach destination; who must be told follows from what that changed. */
-static void change_port(struct fabric_reach *r, uint32_t port, uint32_t destination, bool reached)
+static void change_port(struct fabric_reach *r, uint32_t port, uint32_t destination, bool reached,
+	dsf_instant now)
 {
 	uint64_t *ports = r->by_destination + (size_t)destination * r->port_words;
 	bool any, direct;
@@ -109,6 +112,8 @@ static void change_port(struct fabric_reach *r, uint32_t port, uint32_t destinat
 	set_bit(ports, port, reached);
 	dsf_bitset_add(r->changed, destination);
 	r->changed_any = true;
+	dsf_trace_emit(r->trace, now, DSF_EVENT_REACH_CHANGED, r->node, destination,
+		dsf_bitset_count(ports, r->port_words));
 	any = dsf_bitset_next(ports, 0, r->ports_count) < r->ports_count;
 	direct = any && heard_directly(r, destination);
 	if (direct != dsf_bitset_has(r->direct, destination)) {
@@ -125,17 +130,17 @@ static void change_port(struct fabric_reach *r, uint32_t port, uint32_t destinat
 }
 
 /* Applies the difference between what the port gave us so far and what it gives us now. */
-static void apply_difference(
-	struct fabric_reach *r, uint32_t port, uint32_t word, uint64_t was, uint64_t is)
+static void apply_difference(struct fabric_reach *r, uint32_t port, uint32_t word, uint64_t was,
+	uint64_t is, dsf_instant now)
 {
 	for (uint64_t changed = was ^ is; changed != 0; changed &= changed - 1) {
 		uint32_t bit = (uint32_t)__builtin_ctzll(changed);
 
-		change_port(r, port, word * 64 + bit, is >> bit & 1u);
+		change_port(r, port, word * 64 + bit, is >> bit & 1u, now);
 	}
 }
 
-static void update_live(struct fabric_reach *r, uint32_t port)
+static void update_live(struct fabric_reach *r, uint32_t port, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
 	bool live = p->carrier && p->heard && p->hears_me && !p->isolated;
@@ -145,12 +150,14 @@ static void update_live(struct fabric_reach *r, uint32_t port)
 	p->live = live;
 	set_bit(r->live, port, live);
 	r->live_count += live ? 1u : ~0u;
+	dsf_trace_emit(r->trace, now, live ? DSF_EVENT_LINK_LIVE : DSF_EVENT_LINK_SILENT, r->node,
+		port, 0);
 	for (uint32_t w = 0; p->told != NULL && w < r->switch_words; w++)
-		apply_difference(r, port, w, live ? 0 : p->told[w], live ? p->told[w] : 0);
+		apply_difference(r, port, w, live ? 0 : p->told[w], live ? p->told[w] : 0, now);
 	want_send(r, port);
 }
 
-static void set_heard(struct fabric_reach *r, uint32_t port, bool heard)
+static void set_heard(struct fabric_reach *r, uint32_t port, bool heard, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
 
@@ -159,7 +166,7 @@ static void set_heard(struct fabric_reach *r, uint32_t port, bool heard)
 	p->heard = heard;
 	if (!heard)
 		p->sequence_known = false;
-	update_live(r, port);
+	update_live(r, port, now);
 	want_send(r, port);
 }
 
@@ -178,7 +185,7 @@ void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_in
 		p->send_wanted = false;
 		r->sends_wanted--;
 	}
-	update_live(r, port);
+	update_live(r, port, now);
 	want_send(r, port);
 }
 
@@ -190,18 +197,20 @@ void fabric_reach_heard(struct fabric_reach *r, uint32_t port, bool heard_us, ds
 	if (p->heard && p->hears_me == heard_us)
 		return;
 	p->hears_me = heard_us;
-	set_heard(r, port, true);
-	update_live(r, port);
+	set_heard(r, port, true, now);
+	update_live(r, port, now);
 }
 
-static void isolate(struct fabric_reach *r, uint32_t port)
+static void isolate(struct fabric_reach *r, uint32_t port, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
 
+	dsf_trace_emit(
+		r->trace, now, DSF_EVENT_LINK_ISOLATED, r->node, port, p->window_lost);
 	p->isolated = true;
 	p->clean_periods = 0;
 	p->window_received = p->window_lost = 0;
-	update_live(r, port);
+	update_live(r, port, now);
 	want_send(r, port);
 }
 
@@ -211,7 +220,6 @@ uint32_t fabric_reach_sequence(
 	struct fabric_reach_port *p = &r->ports[port];
 	uint32_t lost = p->sequence_known ? sequence - p->sequence_next : 0;
 
-	(void)now;
 	/* A sequence from the past is the peer's restart, or a reordering link's late train. */
 	if (lost > UINT32_MAX / 2)
 		lost = 0;
@@ -228,11 +236,12 @@ uint32_t fabric_reach_sequence(
 	p->lost_this_period = true;
 	if (!p->isolated && p->window_lost >= FABRIC_REACH_LOSS_MIN &&
 		p->window_lost * FABRIC_REACH_LOSS_SHARE > p->window_received)
-		isolate(r, port);
+		isolate(r, port, now);
 	return lost;
 }
 
-int fabric_reach_input(struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size)
+int fabric_reach_input(struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size,
+	dsf_instant now)
 {
 	struct dsf_cursor in = { payload, payload + size, false };
 	struct fabric_reach_port *p = &r->ports[port];
@@ -259,7 +268,7 @@ int fabric_reach_input(struct fabric_reach *r, uint32_t port, const uint8_t *pay
 			continue;
 		p->told[word] = is;
 		if (p->live)
-			apply_difference(r, port, word, was, is);
+			apply_difference(r, port, word, was, is, now);
 	}
 	return 0;
 }
@@ -272,7 +281,7 @@ static void refresh_port(struct fabric_reach *r, uint32_t port, dsf_instant now)
 		return;
 	if (p->heard &&
 		dsf_time_since(p->heard_at, now) > FABRIC_REACH_SILENCE_PERIODS * r->refresh_ns)
-		set_heard(r, port, false);
+		set_heard(r, port, false, now);
 	if (p->isolated) {
 		bool clean = p->heard && p->window_received > FABRIC_REACH_FILL_CELLS / 2 &&
 			     !p->lost_this_period;
@@ -280,8 +289,10 @@ static void refresh_port(struct fabric_reach *r, uint32_t port, dsf_instant now)
 		p->clean_periods = clean ? p->clean_periods + 1 : 0;
 		p->window_received = p->window_lost = 0;
 		if (p->clean_periods >= FABRIC_REACH_CLEAN_PERIODS) {
+			dsf_trace_emit(
+				r->trace, now, DSF_EVENT_LINK_RECOVERED, r->node, port, 0);
 			p->isolated = false;
-			update_live(r, port);
+			update_live(r, port, now);
 		}
 	}
 	p->lost_this_period = false;

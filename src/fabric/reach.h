@@ -23,6 +23,7 @@
 #include "base/bitset.h"
 #include "base/memory.h"
 #include "base/time.h"
+#include "base/trace.h"
 #include "fabric/cell.h"
 
 #define FABRIC_REACH_SILENCE_PERIODS 3u /* DESIGN: silence is 3 refreshes */
@@ -74,6 +75,8 @@ struct fabric_reach {
 	uint32_t sends_wanted;
 	uint32_t live_count;
 	uint64_t *live; /* [port_words] */
+	const struct dsf_trace *trace;
+	uint32_t node;
 };
 
 struct fabric_reach_config {
@@ -82,6 +85,8 @@ struct fabric_reach_config {
 	uint32_t ports_count, switches_count;
 	uint64_t refresh_ns;
 	dsf_instant first_refresh_at;
+	const struct dsf_trace *trace; /* or NULL */
+	uint32_t node;                 /* whose events these are */
 };
 
 /* 0, or -DSF_E_NOMEM. */
@@ -103,7 +108,8 @@ uint32_t fabric_reach_sequence(
 	struct fabric_reach *r, uint32_t port, uint32_t sequence, dsf_instant now);
 
 /* A reachability cell's payload. 0, -DSF_E_TRUNCATED or -DSF_E_BADFIELD and nothing changed. */
-int fabric_reach_input(struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size);
+int fabric_reach_input(struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size,
+	dsf_instant now);
 
 static inline dsf_instant fabric_reach_deadline(const struct fabric_reach *r)
 {

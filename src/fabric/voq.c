@@ -73,6 +73,27 @@ void fabric_voq_requeue(struct fabric_voqs *s, struct fabric_voq *q)
 	make_ready(s, q);
 }
 
+void fabric_voq_block(struct fabric_voqs *s, struct fabric_voq *q)
+{
+	assert(!q->ready);
+	q->ready = true;
+	q->ready_next = NULL;
+	*(s->blocked_last != NULL ? &s->blocked_last->ready_next : &s->blocked_first) = q;
+	s->blocked_last = q;
+}
+
+void fabric_voqs_unblock(struct fabric_voqs *s)
+{
+	if (s->blocked_first == NULL)
+		return;
+	/* They waited longest: before the others. */
+	s->blocked_last->ready_next = s->ready_first;
+	if (s->ready_first == NULL)
+		s->ready_last = s->blocked_last;
+	s->ready_first = s->blocked_first;
+	s->blocked_first = s->blocked_last = NULL;
+}
+
 struct fabric_voq *fabric_voqs_next_ready(struct fabric_voqs *s)
 {
 	struct fabric_voq *q = s->ready_first;

@@ -69,6 +69,7 @@ struct fabric_voqs {
 	struct dsf_heap timers;
 	struct fabric_voq *request_first, *request_last;
 	struct fabric_voq *ready_first, *ready_last; /* packets and credit, in turn */
+	struct fabric_voq *blocked_first, *blocked_last; /* the same, but no link has room */
 	uint64_t bytes;				     /* all queues */
 	uint64_t dropped, marked, watchdog_dropped;
 };
@@ -102,6 +103,10 @@ struct fabric_voq *fabric_voqs_next_request(struct fabric_voqs *s, dsf_instant n
  * fabric_voq_pop, or when it could not send, the caller puts it back by fabric_voq_requeue. */
 struct fabric_voq *fabric_voqs_next_ready(struct fabric_voqs *s);
 void fabric_voq_requeue(struct fabric_voqs *s, struct fabric_voq *q);
+
+/* No link had room for q: it waits until fabric_voqs_unblock. */
+void fabric_voq_block(struct fabric_voqs *s, struct fabric_voq *q);
+void fabric_voqs_unblock(struct fabric_voqs *s);
 
 /* Takes the first packet and pays for it; the caller owns it. Marks it CE when it waited too long
  * (the caller sees *mark and writes the bits). NULL: no packet, no credit or not reachable. */

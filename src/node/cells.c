@@ -1,0 +1,543 @@
+#include "node/cells.h"
+#include <assert.h>
+
+static enum fabric_tier tier_of(enum topo_role role)
+{
+	switch (role) {
+	case TOPO_ROLE_RDSW:
+	case TOPO_ROLE_EDSW: return FABRIC_TIER_INTERFACE;
+	case TOPO_ROLE_FDSW: return FABRIC_TIER_LEAF;
+	case TOPO_ROLE_SDSW: return FABRIC_TIER_SPINE;
+	case TOPO_ROLE_SSW:
+	case TOPO_ROLE_HOST:
+	case TOPO_ROLE_EXTERNAL: break;
+	}
+	return FABRIC_TIER_NONE;
+}
+
+static const struct topo_node *peer_node(const struct topo *t, const struct topo_port *port)
+{
+	return &t->nodes[t->ports[port->peer].node];
+}
+
+/* Adds to into the neighbours of a tier that the switches of from have over fabric links. */
+static void add_neighbors(
+	const struct topo *t, const uint64_t *from, enum fabric_tier tier, uint64_t *into)
+{
+	for (uint32_t s = dsf_bitset_next(from, 0, t->switches_count); s < t->switches_count;
+		s = dsf_bitset_next(from, s + 1, t->switches_count)) {
+		const struct topo_node *n = &t->nodes[t->switch_node[s]];
+
+		for (uint32_t i = 0; i < n->ports_count; i++) {
+			const struct topo_port *port = topo_node_port(t, n, i);
+
+			if (!port->ethernet && tier_of(peer_node(t, port)->role) == tier)
+				dsf_bitset_add(into, peer_node(t, port)->switch_index);
+		}
+	}
+}
+
+/* The interface nodes that a healthy fabric reaches from here: valley-free, up first, then down. */
+static void expect(struct node_cells *c)
+{
+	uint64_t leaves[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
+	uint64_t spines[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
+	uint64_t self[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
+	enum fabric_tier tier = tier_of(c->self->role);
+
+	dsf_bitset_add(self, c->self->switch_index);
+	if (tier == FABRIC_TIER_INTERFACE)
+		add_neighbors(c->topo, self, FABRIC_TIER_LEAF, leaves);
+	if (tier == FABRIC_TIER_LEAF)
+		dsf_bitset_add(leaves, c->self->switch_index);
+	if (tier == FABRIC_TIER_SPINE)
+		dsf_bitset_add(spines, c->self->switch_index);
+	add_neighbors(c->topo, leaves, FABRIC_TIER_SPINE, spines);
+	add_neighbors(c->topo, spines, FABRIC_TIER_LEAF, leaves);
+	add_neighbors(c->topo, leaves, FABRIC_TIER_INTERFACE, c->expected);
+	dsf_bitset_remove(c->expected, c->self->switch_index);
+}
+
+static void init_port(struct node_cells *c, const struct topo_port *port)
+{
+	const struct topo *t = c->topo;
+	struct fabric_port *p = &c->ports.ports[port->number];
+
+	fabric_reach_add_port(&c->reach, port->number, tier_of(peer_node(t, port)->role),
+		(uint16_t)peer_node(t, port)->switch_index);
+	p->rate_bps = t->links[port->link].rate_bps;
+	p->impairment.loss_ppm = t->links[port->link].loss_ppm;
+	p->impairment.corrupt_ppm = t->links[port->link].corrupt_ppm;
+	p->impairment.jitter_ns = t->links[port->link].jitter_ns;
+	memcpy(p->macs, t->ports[port->peer].mac.bytes, 6);
+	memcpy(p->macs + 6, port->mac.bytes, 6);
+	c->fabric_ports_count++;
+}
+
+static uint64_t *new_counters(struct node_cells *c)
+{
+	return dsf_memory_new(c->memory, c->self->ports_count * sizeof(uint64_t));
+}
+
+static int init_tables(struct node_cells *c)
+{
+	c->expected = dsf_memory_new(
+		c->memory, DSF_BITSET_WORDS(c->topo->switches_count) * sizeof(uint64_t));
+	c->frames_rx = new_counters(c);
+	c->bytes_rx = new_counters(c);
+	c->cells_rx_port = new_counters(c);
+	c->cell_bytes_rx = new_counters(c);
+	c->corrupt_rx = new_counters(c);
+	return c->expected == NULL || c->frames_rx == NULL || c->bytes_rx == NULL ||
+			c->cells_rx_port == NULL || c->cell_bytes_rx == NULL ||
+			c->corrupt_rx == NULL
+		? -DSF_E_NOMEM
+		: 0;
+}
+
+static struct fabric_reach_config reach_config(
+	const struct node_cells *c, const struct node_config *config, dsf_instant now)
+{
+	uint64_t refresh_ns = c->topo->fabric.reach_refresh_ns;
+
+	if (refresh_ns < config->reach_refresh_min_ns)
+		refresh_ns = config->reach_refresh_min_ns;
+	return (struct fabric_reach_config){
+		.self = (uint16_t)c->self->switch_index,
+		.tier = tier_of(c->self->role),
+		.ports_count = c->self->ports_count,
+		.switches_count = c->topo->switches_count,
+		.refresh_ns = refresh_ns,
+		/* Each device its own phase, so that they don't all speak at once. */
+		.first_refresh_at = dsf_time_after(now,
+			1 + dsf_mix(config->seed ^ config->index) % (refresh_ns > 0 ? refresh_ns : 1)),
+		.trace = config->trace,
+		.node = config->index,
+	};
+}
+
+int node_cells_init(struct node_cells *c, const struct node_config *config, dsf_instant now)
+{
+	struct fabric_reach_config reach;
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	c->topo = config->topo;
+	c->index = config->index;
+	c->self = &config->topo->nodes[config->index];
+	c->trace = config->trace;
+	c->memory = config->memory;
+	reach = reach_config(c, config, now);
+	err = init_tables(c);
+	if (err == 0)
+		err = fabric_ports_init(&c->ports, c->memory, c->self->ports_count,
+			(uint16_t)c->self->switch_index, c->topo->fabric.train_bytes, config->seed);
+	if (err == 0)
+		err = fabric_reach_init(&c->reach, c->memory, &reach);
+	if (err == 0)
+		err = fabric_spray_init(&c->spray, c->memory, c->topo->switches_count, config->seed,
+			c->self->switch_index);
+	if (err < 0) {
+		node_cells_close(c);
+		return err;
+	}
+	for (uint32_t i = 0; i < c->self->ports_count; i++) {
+		const struct topo_port *port = topo_node_port(c->topo, c->self, i);
+
+		if (!port->ethernet)
+			init_port(c, port);
+	}
+	expect(c);
+	return 0;
+}
+
+void node_cells_close(struct node_cells *c)
+{
+	size_t counters = c->self->ports_count * sizeof(uint64_t);
+
+	fabric_spray_close(&c->spray);
+	fabric_reach_close(&c->reach);
+	fabric_ports_close(&c->ports);
+	dsf_memory_delete(c->memory, c->expected,
+		DSF_BITSET_WORDS(c->topo->switches_count) * sizeof(uint64_t));
+	dsf_memory_delete(c->memory, c->frames_rx, counters);
+	dsf_memory_delete(c->memory, c->bytes_rx, counters);
+	dsf_memory_delete(c->memory, c->cells_rx_port, counters);
+	dsf_memory_delete(c->memory, c->cell_bytes_rx, counters);
+	dsf_memory_delete(c->memory, c->corrupt_rx, counters);
+}
+
+/* One cell of a train. Returns the bytes it takes, or an error: the train can't be read on. */
+static int input_cell(struct node_cells *c, uint32_t port, const uint8_t *raw, size_t size,
+	node_cell_fn cell_fn, void *owner, dsf_instant now)
+{
+	struct fabric_cell cell;
+	int taken = fabric_cell_decode(&cell, raw, size);
+
+	if (taken < 0)
+		return taken;
+	fabric_reach_sequence(&c->reach, port, cell.link_sequence, now);
+	c->cell_bytes_rx[port] += FABRIC_CELL_HEADER + cell.size;
+	if (cell.flags & FABRIC_CELL_CORRUPT) {
+		c->corrupt_dropped++;
+		c->corrupt_rx[port]++;
+		return taken;
+	}
+	switch ((enum fabric_cell_kind)cell.kind) {
+	case FABRIC_CELL_DATA:
+		c->cells_rx++;
+		c->cells_rx_port[port]++;
+		cell_fn(owner, port, &cell, raw, now);
+		break;
+	case FABRIC_CELL_REQUEST:
+	case FABRIC_CELL_GRANT:
+		c->control_cells_rx++;
+		cell_fn(owner, port, &cell, raw, now);
+		break;
+	case FABRIC_CELL_REACH: {
+		int err = fabric_reach_input(
+			&c->reach, port, raw + FABRIC_CELL_HEADER, cell.stored, now);
+
+		c->control_cells_rx++;
+		if (err < 0)
+			node_count_error(c->errors, err);
+		break;
+	}
+	case FABRIC_CELL_FILL:
+	case FABRIC_CELL_KIND_END: c->control_cells_rx++; break;
+	}
+	return taken;
+}
+
+int node_cells_input(struct node_cells *c, uint32_t port, const struct node_frame *frame,
+	node_cell_fn cell_fn, void *owner, dsf_instant now)
+{
+	struct fabric_train train;
+	const uint8_t *at = frame->bytes + FABRIC_TRAIN_HEADER, *end;
+	int err = fabric_train_decode(&train, frame->bytes, frame->stored);
+
+	if (err == 0 && !c->ports.ports[port].carrier)
+		err = -DSF_E_STATE;
+	if (err < 0) {
+		node_count_error(c->errors, err);
+		return err;
+	}
+	c->frames_rx[port]++;
+	c->bytes_rx[port] += frame->size;
+	fabric_reach_heard(&c->reach, port, train.flags & FABRIC_TRAIN_HEARD, now);
+	c->ports.ports[port].heard = fabric_reach_hears(&c->reach, port);
+	end = at + train.bytes;
+	for (uint32_t i = 0; i < train.cells; i++) {
+		int taken = input_cell(c, port, at, (size_t)(end - at), cell_fn, owner, now);
+
+		if (taken < 0) {
+			node_count_error(c->errors, taken);
+			return taken;
+		}
+		at += taken;
+	}
+	return 0;
+}
+
+void node_cells_carrier(struct node_cells *c, uint32_t port, bool up, dsf_instant now)
+{
+	struct fabric_port *p = &c->ports.ports[port];
+	uint64_t discarded = p->counters.discarded_cells;
+
+	if (p->carrier == up)
+		return;
+	fabric_port_carrier(&c->ports, port, up, now);
+	c->link_down_dropped += p->counters.discarded_cells - discarded;
+	c->fabric_carriers += up ? 1u : ~0u;
+	dsf_trace_emit(
+		c->trace, now, up ? DSF_EVENT_PORT_UP : DSF_EVENT_PORT_DOWN, c->index, port, 0);
+	fabric_reach_carrier(&c->reach, port, up, now);
+	p->heard = fabric_reach_hears(&c->reach, port);
+}
+
+dsf_instant node_cells_deadline(const struct node_cells *c)
+{
+	return dsf_time_min(fabric_ports_deadline(&c->ports), fabric_reach_deadline(&c->reach));
+}
+
+bool node_cells_expire(struct node_cells *c, dsf_instant now)
+{
+	bool departed = fabric_ports_expire(&c->ports, now);
+
+	if (dsf_time_due(fabric_reach_deadline(&c->reach), now)) {
+		fabric_reach_expire(&c->reach, now);
+		for (uint32_t i = 0; i < c->ports.count; i++)
+			c->ports.ports[i].heard = fabric_reach_hears(&c->reach, i);
+	}
+	return departed;
+}
+
+bool node_cells_next_changed(struct node_cells *c, uint32_t *destination)
+{
+	if (!fabric_reach_next_changed(&c->reach, destination))
+		return false;
+	fabric_spray_forget(&c->spray, *destination);
+	return true;
+}
+
+static void send_fill(struct node_cells *c, uint32_t port, dsf_instant now)
+{
+	struct fabric_cell cell = { .kind = FABRIC_CELL_FILL,
+		.source = (uint16_t)c->self->switch_index,
+		.class = FABRIC_CLASS_NC };
+
+	for (uint32_t i = 0; i < FABRIC_REACH_FILL_CELLS; i++) {
+		uint8_t *at = fabric_port_push_control(&c->ports, port, FABRIC_CELL_HEADER, now);
+
+		if (at != NULL)
+			fabric_cell_encode(&cell, at);
+	}
+}
+
+static void send_reach(struct node_cells *c, uint32_t port, dsf_instant now)
+{
+	uint8_t payload[FABRIC_REACH_CELL_SWITCHES / 8 + 4];
+	struct fabric_cell cell = { .kind = FABRIC_CELL_REACH,
+		.source = (uint16_t)c->self->switch_index,
+		.class = FABRIC_CLASS_NC };
+	size_t size;
+
+	for (uint32_t part = 0; (size = fabric_reach_output(&c->reach, port, part, payload,
+					sizeof(payload))) > 0;
+		part++) {
+		uint8_t *at = fabric_port_push_control(
+			&c->ports, port, FABRIC_CELL_HEADER + (uint32_t)size, now);
+
+		if (at == NULL)
+			return;
+		cell.size = cell.stored = (uint16_t)size;
+		fabric_cell_encode(&cell, at);
+		memcpy(at + FABRIC_CELL_HEADER, payload, size);
+	}
+	if (c->reach.ports[port].heard && !c->reach.ports[port].live)
+		send_fill(c, port, now);
+}
+
+void node_cells_settle(struct node_cells *c, dsf_instant now)
+{
+	uint32_t port = 0;
+
+	while (fabric_reach_next_send(&c->reach, &port))
+		send_reach(c, port, now);
+}
+
+/* After a change: how many of the expected are reached. */
+static bool reaches_expected(const struct node_cells *c)
+{
+	for (uint32_t w = 0; w < c->reach.switch_words; w++)
+		if (c->expected[w] & ~c->reach.any[w])
+			return false;
+	return true;
+}
+
+bool node_cells_forward(struct node_cells *c, const struct fabric_cell *cell, const uint8_t *raw,
+	dsf_instant now)
+{
+	uint32_t port = fabric_spray_next(&c->spray, cell->destination, &c->reach, &c->ports);
+	uint32_t stored = FABRIC_CELL_HEADER + cell->stored;
+	uint8_t *at;
+
+	if (port == FABRIC_SPRAY_NONE) {
+		c->unreachable_dropped++;
+		return false;
+	}
+	if (cell->kind == FABRIC_CELL_DATA)
+		at = fabric_port_push(&c->ports, port, stored, FABRIC_CELL_HEADER + cell->size, now);
+	else
+		at = fabric_port_push_control(&c->ports, port, stored, now);
+	if (at == NULL)
+		return false; /* counted by the ports */
+	memcpy(at, raw, stored);
+	if (cell->kind == FABRIC_CELL_DATA && fabric_port_over_mark(&c->ports, port))
+		at[FABRIC_CELL_AT_FLAGS] |= FABRIC_CELL_CONGESTED;
+	return true;
+}
+
+bool node_cells_send_control(struct node_cells *c, const struct fabric_cell *cell, dsf_instant now)
+{
+	uint8_t raw[FABRIC_CELL_HEADER];
+
+	fabric_cell_encode(cell, raw);
+	return node_cells_forward(c, cell, raw, now);
+}
+
+bool node_cells_output(struct node_cells *c, struct node_output *out, dsf_instant now)
+{
+	struct fabric_frame *frame = fabric_ports_output(&c->ports, now);
+
+	if (frame == NULL)
+		return false;
+	*out = (struct node_output){ .kind = NODE_OUTPUT_FRAME,
+		.port = frame->port,
+		.depart = frame->depart,
+		.head = frame->bytes,
+		.head_size = frame->used,
+		.size = frame->used,
+		.checksum_start = NODE_CHECKSUM_NONE,
+		.buffer = frame };
+	return true;
+}
+
+int node_cells_command(
+	struct node_cells *c, const struct node_command *command, dsf_instant now)
+{
+	const struct node_impairment *i = &command->impairment;
+	struct fabric_port *p;
+
+	if (command->kind != NODE_COMMAND_IMPAIR)
+		return -DSF_E_UNSUPPORTED;
+	p = &c->ports.ports[command->port];
+	p->impairment = (struct fabric_impairment){ .loss_ppm = i->loss_ppm,
+		.corrupt_ppm = i->corrupt_ppm,
+		.reorder_ppm = i->reorder_ppm,
+		.delay_ns = i->delay_ns,
+		.jitter_ns = i->jitter_ns,
+		.silent = i->silent };
+	fabric_port_rate(&c->ports, command->port,
+		i->rate_bps > 0 ? i->rate_bps
+				: c->topo->links[topo_node_port(c->topo, c->self, command->port)->link]
+					  .rate_bps,
+		now);
+	return 0;
+}
+
+bool node_cells_ready(const struct node_cells *c)
+{
+	return c->fabric_carriers == c->fabric_ports_count &&
+		c->reach.live_count == c->fabric_ports_count && reaches_expected(c);
+}
+
+void node_cells_count(const struct node_cells *c, struct node_row_counters *counters)
+{
+	for (uint32_t i = 0; i < c->ports.count; i++) {
+		const struct fabric_port_counters *p = &c->ports.ports[i].counters;
+
+		counters->cells_tx += p->data_cells;
+		counters->control_cells_tx += p->control_cells;
+		counters->impaired_drops += p->lost_cells;
+		counters->cells_lost += c->reach.ports[i].lost;
+	}
+	counters->cells_rx = c->cells_rx;
+	counters->control_cells_rx = c->control_cells_rx;
+	counters->fabric_link_down_dropped = c->link_down_dropped;
+	counters->fabric_unreachable_dropped = c->unreachable_dropped;
+	counters->fabric_drops = c->ports.drops;
+	counters->corrupt_drops += c->corrupt_dropped;
+}
+
+static void view_port(
+	const struct node_cells *c, uint32_t i, node_row_fn row_fn, void *user)
+{
+	const struct fabric_port *p = &c->ports.ports[i];
+	const struct fabric_reach_port *r = &c->reach.ports[i];
+	struct node_row row = { .query = NODE_QUERY_PORT, .node = c->index };
+
+	row.port = (struct node_row_port){ .port = i,
+		.carrier = p->carrier,
+		.live = r->live,
+		.isolated = r->isolated,
+		.rate_bps = p->rate_bps,
+		.frames_tx = p->counters.frames,
+		.frames_rx = c->frames_rx[i],
+		.bytes_tx = p->counters.bytes,
+		.bytes_rx = c->bytes_rx[i],
+		.cells_tx = p->counters.data_cells,
+		.cells_rx = c->cells_rx_port[i],
+		.cell_bytes_tx = p->counters.cell_bytes,
+		.cell_bytes_rx = c->cell_bytes_rx[i],
+		.dropped_tx = p->counters.lost_cells + p->counters.discarded_cells,
+		.lost_rx = r->lost,
+		.corrupt_rx = c->corrupt_rx[i],
+		.queue_bytes = p->queue_bytes };
+	row_fn(user, &row);
+}
+
+static bool is_interface(const struct node_cells *c, uint32_t switch_index)
+{
+	return topo_is_interface_node(c->topo->nodes[c->topo->switch_node[switch_index]].role);
+}
+
+static void view_reachability(
+	const struct node_cells *c, uint32_t filter, node_row_fn row_fn, void *user)
+{
+	uint64_t advertised[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)];
+	uint64_t ports[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
+	uint64_t none[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
+	struct node_row row = { .query = NODE_QUERY_REACHABILITY, .node = c->index };
+
+	for (uint32_t d = 0; d < c->reach.switches_count; d++) {
+		uint32_t node = c->topo->switch_node[d];
+
+		if (!is_interface(c, d) || c->topo->nodes[node].plane != c->self->plane ||
+			c->topo->nodes[node].building != c->self->building ||
+			(filter != TOPO_NONE && filter != node))
+			continue;
+		memset(ports, 0, c->reach.port_words * sizeof(uint64_t));
+		for (uint32_t i = 0; i < c->reach.ports_count; i++) {
+			if (!c->reach.ports[i].live)
+				continue;
+			fabric_reach_advertised(&c->reach, i, advertised);
+			if (dsf_bitset_has(advertised, d))
+				dsf_bitset_add(ports, i);
+		}
+		row.reachability = (struct node_row_reachability){ .destination = node,
+			.output = fabric_reach_ports(&c->reach, d),
+			.advertised = ports,
+			.withdrawn = none };
+		row_fn(user, &row);
+	}
+}
+
+static void view_missing(const struct node_cells *c, node_row_fn row_fn, void *user)
+{
+	struct node_row row = { .query = NODE_QUERY_READY, .node = c->index };
+
+	for (uint32_t i = 0; i < c->ports.count; i++) {
+		const struct topo_port *port = topo_node_port(c->topo, c->self, i);
+
+		if (port->ethernet || c->reach.ports[i].live)
+			continue;
+		row.missing = (struct node_row_missing){
+			.what = c->ports.ports[i].carrier ? "link" : "port",
+			.port = i,
+			.other = c->topo->ports[port->peer].node };
+		row_fn(user, &row);
+	}
+	for (uint32_t d = dsf_bitset_next(c->expected, 0, c->reach.switches_count);
+		d < c->reach.switches_count;
+		d = dsf_bitset_next(c->expected, d + 1, c->reach.switches_count)) {
+		if (dsf_bitset_has(c->reach.any, d))
+			continue;
+		row.missing = (struct node_row_missing){
+			.what = "reachability", .port = TOPO_NONE, .other = c->topo->switch_node[d] };
+		row_fn(user, &row);
+	}
+}
+
+void node_cells_view(const struct node_cells *c, enum node_query query, uint32_t filter,
+	node_row_fn row_fn, void *user)
+{
+	switch (query) {
+	case NODE_QUERY_PORT:
+		for (uint32_t i = 0; i < c->ports.count; i++)
+			if (!topo_node_port(c->topo, c->self, i)->ethernet)
+				view_port(c, i, row_fn, user);
+		break;
+	case NODE_QUERY_REACHABILITY: view_reachability(c, filter, row_fn, user); break;
+	case NODE_QUERY_READY: view_missing(c, row_fn, user); break;
+	case NODE_QUERY_COUNTERS:
+	case NODE_QUERY_VOQ:
+	case NODE_QUERY_SYSTEM_PORT:
+	case NODE_QUERY_NDP:
+	case NODE_QUERY_ROUTE:
+	case NODE_QUERY_NIC:
+	case NODE_QUERY_PATHS:
+	case NODE_QUERY_QP:
+	case NODE_QUERY_WORKLOAD: break;
+	}
+}

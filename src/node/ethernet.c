@@ -1,0 +1,110 @@
+#include "node/ethernet.h"
+#include "base/err.h"
+
+#define RNG_KIND 0x65746865726e6574ull /* "ethernet" */
+#define PPM      1000000u
+
+int node_ethernet_init(struct node_ethernet *e, const struct dsf_memory *memory,
+	struct fabric_packets *packets, uint32_t count, uint64_t seed, uint64_t id)
+{
+	memset(e, 0, sizeof(*e));
+	e->memory = memory;
+	e->packets = packets;
+	e->ports = dsf_memory_new(memory, count * sizeof(*e->ports));
+	if (e->ports == NULL)
+		return -DSF_E_NOMEM;
+	e->count = count;
+	for (uint32_t i = 0; i < count; i++)
+		dsf_rng_fork(&e->ports[i].rng, seed, RNG_KIND, id << 16 | i);
+	return 0;
+}
+
+void node_ethernet_close(struct node_ethernet *e)
+{
+	struct fabric_packet *packet;
+
+	while ((packet = fabric_packet_queue_pop(&e->out)) != NULL)
+		fabric_packet_free(e->packets, packet);
+	dsf_memory_delete(e->memory, e->ports, e->count * sizeof(*e->ports));
+	e->ports = NULL;
+}
+
+void node_ethernet_carrier(struct node_ethernet *e, uint32_t port, bool up, dsf_instant now)
+{
+	struct node_ethernet_port *p = &e->ports[port];
+
+	p->carrier = up;
+	p->free_at = p->last_depart = now;
+}
+
+uint64_t node_ethernet_backlog(const struct node_ethernet *e, uint32_t port, dsf_instant now)
+{
+	const struct node_ethernet_port *p = &e->ports[port];
+
+	return dsf_bytes_of_time(dsf_time_since(now, p->free_at), p->rate_bps);
+}
+
+static bool happens(struct dsf_rng *rng, uint32_t ppm)
+{
+	return ppm > 0 && dsf_rng_below(rng, PPM) < ppm;
+}
+
+static dsf_instant departure(struct node_ethernet_port *p, uint32_t wire_bytes, dsf_instant now)
+{
+	const struct fabric_impairment *i = &p->impairment;
+	dsf_instant at;
+
+	p->free_at = dsf_time_after(
+		dsf_time_max(p->free_at, now), dsf_time_of_bytes(wire_bytes, p->rate_bps));
+	at = dsf_time_after(p->free_at, i->delay_ns);
+	if (i->jitter_ns > 0)
+		at = dsf_time_after(at, dsf_rng_below(&p->rng, i->jitter_ns + 1));
+	if (!happens(&p->rng, i->reorder_ppm)) {
+		at = dsf_time_max(at, p->last_depart);
+		p->last_depart = at;
+	}
+	return at;
+}
+
+bool node_ethernet_send(
+	struct node_ethernet *e, uint32_t port, struct fabric_packet *packet, dsf_instant now)
+{
+	struct node_ethernet_port *p = &e->ports[port];
+	uint32_t size = packet->size;
+
+	if (!p->carrier || node_ethernet_backlog(e, port, now) > p->queue_bytes) {
+		p->dropped++;
+		fabric_packet_free(e->packets, packet);
+		return false;
+	}
+	packet->since = departure(p, fabric_packet_wire_bytes(packet), now);
+	packet->system_port = port;
+	if (p->impairment.silent || happens(&p->rng, p->impairment.loss_ppm)) {
+		p->impaired++;
+		fabric_packet_free(e->packets, packet);
+		return false;
+	}
+	if (happens(&p->rng, p->impairment.corrupt_ppm)) {
+		p->corrupted++;
+		fabric_packet_free(e->packets, packet);
+		return false;
+	}
+	p->frames_tx++;
+	p->bytes_tx += size;
+	fabric_packet_queue_push(&e->out, packet);
+	return true;
+}
+
+void node_ethernet_impair(struct node_ethernet *e, uint32_t port,
+	const struct node_impairment *impairment, uint64_t link_rate_bps)
+{
+	struct node_ethernet_port *p = &e->ports[port];
+
+	p->impairment = (struct fabric_impairment){ .loss_ppm = impairment->loss_ppm,
+		.corrupt_ppm = impairment->corrupt_ppm,
+		.reorder_ppm = impairment->reorder_ppm,
+		.delay_ns = impairment->delay_ns,
+		.jitter_ns = impairment->jitter_ns,
+		.silent = impairment->silent };
+	p->rate_bps = impairment->rate_bps > 0 ? impairment->rate_bps : link_rate_bps;
+}

@@ -1,0 +1,53 @@
+/*
+ * ethernet.h - the sending side of a switch's Ethernet ports
+ *
+ * A port's queue is first in, first out, so the instant at which a packet will have left is known
+ * when it joins: a packet is put out at once with that instant, and no timer is needed. Impairments
+ * act here: loss, corruption (a frame with a bad FCS is dropped by the far end, so it is counted
+ * here and not sent), silence, delay, jitter (keeps order), reordering, rate.
+ */
+#ifndef DSF_NODE_ETHERNET_H
+#define DSF_NODE_ETHERNET_H
+#include "base/rng.h"
+#include "fabric/packet.h"
+#include "fabric/port.h"
+#include "node/node.h"
+
+struct node_ethernet_port {
+	bool used, carrier;
+	uint64_t rate_bps;    /* 0: unlimited */
+	uint32_t queue_bytes; /* most that waits */
+	dsf_instant free_at;  /* the last packet of the queue has left */
+	dsf_instant last_depart;
+	struct fabric_impairment impairment;
+	struct dsf_rng rng;
+	uint64_t frames_tx, bytes_tx, frames_rx, bytes_rx;
+	uint64_t dropped, impaired, corrupted;
+};
+
+struct node_ethernet {
+	const struct dsf_memory *memory;
+	struct fabric_packets *packets;
+	struct node_ethernet_port *ports; /* by port number */
+	uint32_t count;
+	struct fabric_packet_queue out; /* since: departure, system_port: port number */
+};
+
+/* 0, or -DSF_E_NOMEM. */
+int node_ethernet_init(struct node_ethernet *e, const struct dsf_memory *memory,
+	struct fabric_packets *packets, uint32_t count, uint64_t seed, uint64_t id);
+void node_ethernet_close(struct node_ethernet *e);
+
+void node_ethernet_carrier(struct node_ethernet *e, uint32_t port, bool up, dsf_instant now);
+
+/* Bytes that wait at the port. */
+uint64_t node_ethernet_backlog(const struct node_ethernet *e, uint32_t port, dsf_instant now);
+
+/* Queues packet at port; owns it from here on. False: dropped and counted. */
+bool node_ethernet_send(
+	struct node_ethernet *e, uint32_t port, struct fabric_packet *packet, dsf_instant now);
+
+void node_ethernet_impair(struct node_ethernet *e, uint32_t port,
+	const struct node_impairment *impairment, uint64_t link_rate_bps);
+
+#endif

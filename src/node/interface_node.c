@@ -1,0 +1,499 @@
+#include "node/interface_node.h"
+#include <assert.h>
+
+#define CREDIT_CELL_BYTES_MAX (64ull << 20) /* packet buffers of each size: the switch's buffer */
+
+/* Output buffers are trains or packets; packets are told by the low bit of the handle, which no
+ * object of a pool has. */
+#define PACKET_TAG 1u
+
+/* What leaves for the fabric besides payload: the header of every cell. */
+static uint64_t deliverable_bps(const struct node_interface *n)
+{
+	const struct topo_fabric *f = &n->topo->fabric;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n->cells.ports.count; i++) {
+		if (!n->cells.reach.ports[i].live)
+			continue;
+		if (n->cells.ports.ports[i].rate_bps == 0)
+			return 0;
+		sum += n->cells.ports.ports[i].rate_bps;
+	}
+	/* 0 means unlimited; without a live link nobody asks. */
+	return sum == 0 ? 1 : sum / f->cell_bytes * (f->cell_bytes - FABRIC_CELL_HEADER);
+}
+
+static int init_fabric(struct node_interface *n, const struct node_config *config)
+{
+	const struct topo_fabric *f = &n->topo->fabric;
+	uint64_t reassembly_ns = f->reassembly_timeout_ns + n->topo->delay_skew_ns;
+	struct fabric_voq_config voq = { .credit_bytes = f->credit_bytes,
+		.voq_bytes = f->voq_bytes,
+		.buffer_bytes = f->buffer_bytes,
+		.ecn_min_ns = f->ecn_min_ns,
+		.watchdog_ns = f->credit_watchdog_ns,
+		.credit_loop_ns = n->topo->credit_loop_ns };
+	struct fabric_credit_config credit = { .self = (uint16_t)n->self->switch_index,
+		.first_system_port = n->first_system_port,
+		.ports_count = TOPO_PORTS_PER_SWITCH,
+		.credit_bytes = f->credit_bytes,
+		.weights = { 1, f->weight_rdma, f->weight_default },
+		.loop_ns = n->topo->credit_loop_ns };
+
+	if (voq.watchdog_ns < config->watchdog_min_ns)
+		voq.watchdog_ns = config->watchdog_min_ns;
+	if (reassembly_ns < config->reassembly_min_ns)
+		reassembly_ns = config->reassembly_min_ns;
+	fabric_packets_init(&n->packets, n->memory, f->buffer_bytes);
+	fabric_voqs_init(&n->voqs, n->memory, &n->packets, &voq);
+	fabric_reasm_init(&n->reasm, n->memory, &n->packets, f->cell_bytes, reassembly_ns);
+	return fabric_credits_init(&n->credits, n->memory, &credit);
+}
+
+static int init_ethernet(struct node_interface *n, const struct node_config *config,
+	dsf_instant now)
+{
+	struct node_ethernet_port *inband;
+	int err = node_ethernet_init(&n->ethernet, n->memory, &n->packets, n->inband_port + 1,
+		config->seed, config->index);
+
+	if (err < 0)
+		return err;
+	for (uint32_t i = 0; i < n->self->ports_count; i++) {
+		const struct topo_port *port = topo_node_port(n->topo, n->self, i);
+		const struct topo_link *link = &n->topo->links[port->link];
+		struct node_impairment impairment = { .loss_ppm = link->loss_ppm,
+			.corrupt_ppm = link->corrupt_ppm,
+			.jitter_ns = link->jitter_ns };
+
+		if (!port->ethernet)
+			continue;
+		n->ethernet.ports[i].used = true;
+		n->ethernet.ports[i].queue_bytes = link->queue_bytes;
+		node_ethernet_impair(&n->ethernet, i, &impairment, link->rate_bps);
+		fabric_credit_port(&n->credits, port->system_port, link->rate_bps, false, now);
+	}
+	inband = &n->ethernet.ports[n->inband_port];
+	inband->used = inband->carrier = true;
+	inband->rate_bps = NODE_INBAND_RATE_BPS;
+	inband->queue_bytes = n->topo->fabric.voq_bytes;
+	fabric_credit_port(&n->credits, n->first_system_port + NODE_SYSTEM_PORT_INBAND,
+		NODE_INBAND_RATE_BPS, true, now);
+	return 0;
+}
+
+struct node_interface *node_interface_new(const struct node_config *config, dsf_instant now)
+{
+	struct node_interface *n = dsf_memory_new(config->memory, sizeof(*n));
+	size_t table;
+	int err;
+
+	if (n == NULL)
+		return NULL;
+	n->topo = config->topo;
+	n->self = &config->topo->nodes[config->index];
+	n->memory = config->memory;
+	n->trace = config->trace;
+	n->index = config->index;
+	n->first_system_port = n->self->switch_index * TOPO_PORTS_PER_SWITCH;
+	n->inband_port = n->self->ports_count;
+	table = n->self->ports_count * sizeof(uint32_t);
+	err = node_cells_init(&n->cells, config, now);
+	if (err < 0) {
+		dsf_memory_delete(config->memory, n, sizeof(*n));
+		return NULL;
+	}
+	n->ndp_port = dsf_memory_new(n->memory, table);
+	n->ndp_number = dsf_memory_new(n->memory, table);
+	if (n->ndp_port == NULL || n->ndp_number == NULL)
+		err = -DSF_E_NOMEM;
+	if (err == 0)
+		err = init_fabric(n, config);
+	if (err == 0)
+		err = init_ethernet(n, config, now);
+	if (err == 0)
+		err = node_forward_init(n, now);
+	if (err < 0) {
+		node_interface_free(n);
+		return NULL;
+	}
+	return n;
+}
+
+void node_interface_free(struct node_interface *n)
+{
+	const struct dsf_memory *memory = n->memory;
+	size_t table = n->self->ports_count * sizeof(uint32_t);
+
+	if (n->ndp != NULL)
+		ip_ndp_free(n->ndp);
+	if (n->credits.ports != NULL) {
+		ip_neighbor_close(&n->neighbors);
+		node_ethernet_close(&n->ethernet);
+		fabric_reasm_close(&n->reasm);
+		fabric_voqs_close(&n->voqs);
+		fabric_credits_close(&n->credits);
+		fabric_packets_close(&n->packets);
+	}
+	dsf_memory_delete(memory, n->ndp_port, table);
+	dsf_memory_delete(memory, n->ndp_number, table);
+	node_cells_close(&n->cells);
+	dsf_memory_delete(memory, n, sizeof(*n));
+}
+
+/* A packet that has come through the fabric, or from another port of ours, leaves. */
+static void deliver(struct node_interface *n, struct fabric_packet *packet, dsf_instant now)
+{
+	uint32_t system_port = packet->system_port;
+	uint32_t port = node_interface_port_of(n, system_port);
+
+	if (port == TOPO_NONE) {
+		node_count_error(n->errors, -DSF_E_UNKNOWN);
+		fabric_packet_free(&n->packets, packet);
+		return;
+	}
+	node_ethernet_send(&n->ethernet, port, packet, now);
+	fabric_credit_backlog(&n->credits, system_port,
+		node_ethernet_backlog(&n->ethernet, port, now));
+}
+
+static void take_cell(void *owner, uint32_t port, const struct fabric_cell *cell,
+	const uint8_t *raw, dsf_instant now)
+{
+	struct node_interface *n = owner;
+	struct fabric_voq_key voq_key = { cell->system_port, cell->class };
+	struct fabric_credit_key credit_key = { cell->system_port, cell->source, cell->class };
+	struct fabric_voq *q;
+	int err = 0;
+
+	(void)port;
+	if (cell->destination != n->self->switch_index) {
+		node_count_error(n->errors, -DSF_E_UNKNOWN);
+		return;
+	}
+	switch ((enum fabric_cell_kind)cell->kind) {
+	case FABRIC_CELL_DATA:
+		if (cell->flags & FABRIC_CELL_CONGESTED)
+			fabric_credit_congested(&n->credits, cell->system_port);
+		if (cell->system_port - n->first_system_port >= TOPO_PORTS_PER_SWITCH)
+			err = -DSF_E_UNKNOWN;
+		else
+			err = fabric_reasm_input(&n->reasm, cell, raw + FABRIC_CELL_HEADER, now);
+		break;
+	case FABRIC_CELL_REQUEST:
+		err = fabric_credit_request(
+			&n->credits, &credit_key, cell->epoch, cell->total, cell->outstanding, now);
+		break;
+	case FABRIC_CELL_GRANT:
+		q = dsf_hash_get(&n->voqs.table, &voq_key);
+		err = q == NULL ? -DSF_E_UNKNOWN
+				: fabric_voq_grant(&n->voqs, q, cell->epoch, cell->total, now);
+		break;
+	case FABRIC_CELL_REACH:
+	case FABRIC_CELL_FILL:
+	case FABRIC_CELL_KIND_END: break;
+	}
+	if (err < 0)
+		node_count_error(n->errors, err);
+}
+
+static void set_ce(uint8_t *frame)
+{
+	frame[IP_ETHERNET_SIZE + 1] |= IP_ECN_CE << 4; /* traffic class ends in byte 1's high half */
+}
+
+/* Cuts a packet into cells and sprays them. */
+static void send_cells(struct node_interface *n, const struct fabric_voq *q, uint32_t sequence,
+	const struct fabric_packet *packet, dsf_instant now)
+{
+	uint32_t payload_max = n->topo->fabric.cell_bytes - FABRIC_CELL_HEADER;
+	uint8_t raw[FABRIC_CELL_HEADER + FABRIC_CELL_MAX];
+	struct fabric_cell cell = { .kind = FABRIC_CELL_DATA,
+		.class = packet->class,
+		.source = (uint16_t)n->self->switch_index,
+		.destination = q->destination,
+		.system_port = q->key.system_port,
+		.packet_sequence = sequence,
+		.packet_size = packet->size,
+		.packet_stored = packet->stored,
+		.epoch = q->epoch };
+
+	for (uint32_t at = 0; at < packet->size; at += payload_max, cell.index++) {
+		uint32_t left = packet->size - at;
+		uint32_t present = at < packet->stored ? packet->stored - at : 0;
+
+		cell.size = (uint16_t)(left < payload_max ? left : payload_max);
+		cell.stored = (uint16_t)(present < cell.size ? present : cell.size);
+		if (at + payload_max >= packet->size)
+			cell.flags |= FABRIC_CELL_LAST;
+		fabric_cell_encode(&cell, raw);
+		if (cell.stored > 0)
+			memcpy(raw + FABRIC_CELL_HEADER, packet->bytes + at, cell.stored);
+		node_cells_forward(&n->cells, &cell, raw, now);
+	}
+}
+
+/* One packet of a VOQ that has credit. False when no link has room. */
+static bool serve(struct node_interface *n, struct fabric_voq *q, dsf_instant now)
+{
+	bool local = q->destination == n->self->switch_index, mark = false;
+	struct fabric_packet *packet;
+
+	if (!local && !fabric_spray_has_room(&n->cells.spray, q->destination, &n->cells.reach,
+			      &n->cells.ports)) {
+		fabric_voq_block(&n->voqs, q);
+		return false;
+	}
+	packet = fabric_voq_pop(&n->voqs, q, now, &mark);
+	if (packet == NULL)
+		return true;
+	if (mark)
+		set_ce(packet->bytes);
+	if (local) {
+		deliver(n, packet, now);
+	} else {
+		send_cells(n, q, q->packet_sequence++, packet, now);
+		fabric_packet_free(&n->packets, packet);
+	}
+	fabric_voq_requeue(&n->voqs, q);
+	return true;
+}
+
+static void send_request(struct node_interface *n, const struct fabric_voq *q, dsf_instant now)
+{
+	uint64_t outstanding = q->requested > q->granted ? q->requested - q->granted : 0;
+	struct fabric_credit_key key = { q->key.system_port, (uint16_t)n->self->switch_index,
+		(uint16_t)q->key.class };
+	struct fabric_cell cell = { .kind = FABRIC_CELL_REQUEST,
+		.class = (uint8_t)q->key.class,
+		.source = (uint16_t)n->self->switch_index,
+		.destination = q->destination,
+		.system_port = q->key.system_port,
+		.epoch = q->epoch,
+		.outstanding = (uint32_t)outstanding,
+		.total = q->requested };
+	int err;
+
+	if (q->destination != n->self->switch_index) {
+		node_cells_send_control(&n->cells, &cell, now);
+		return;
+	}
+	err = fabric_credit_request(
+		&n->credits, &key, q->epoch, q->requested, cell.outstanding, now);
+	if (err < 0)
+		node_count_error(n->errors, err);
+}
+
+static void send_grant(
+	struct node_interface *n, const struct fabric_credit_grant *grant, dsf_instant now)
+{
+	struct fabric_voq_key key = { grant->system_port, grant->class };
+	struct fabric_cell cell = { .kind = FABRIC_CELL_GRANT,
+		.class = grant->class,
+		.source = (uint16_t)n->self->switch_index,
+		.destination = grant->source,
+		.system_port = grant->system_port,
+		.epoch = grant->epoch,
+		.total = grant->total };
+	struct fabric_voq *q;
+
+	if (grant->source != n->self->switch_index) {
+		node_cells_send_control(&n->cells, &cell, now);
+		return;
+	}
+	q = dsf_hash_get(&n->voqs.table, &key);
+	if (q != NULL)
+		(void)fabric_voq_grant(&n->voqs, q, grant->epoch, grant->total, now);
+}
+
+static void destinations_changed(struct node_interface *n, dsf_instant now)
+{
+	uint32_t destination;
+	bool changed = false;
+
+	while (node_cells_next_changed(&n->cells, &destination)) {
+		bool reachable = dsf_bitset_has(n->cells.reach.any, destination);
+
+		changed = true;
+		for (struct fabric_voq *q = dsf_hash_next(&n->voqs.table, NULL); q != NULL;
+			q = dsf_hash_next(&n->voqs.table, q))
+			if (q->destination == destination &&
+				q->destination != n->self->switch_index)
+				fabric_voq_reachable(&n->voqs, q, reachable, now);
+	}
+	if (changed) {
+		fabric_credit_fabric(&n->credits, deliverable_bps(n));
+		fabric_voqs_unblock(&n->voqs);
+	}
+}
+
+/* What an input or an expiry set off, until nothing is left to do. */
+static void settle(struct node_interface *n, dsf_instant now)
+{
+	struct fabric_credit_grant grant;
+	struct fabric_packet *packet;
+	struct fabric_voq *q;
+	bool again;
+
+	destinations_changed(n, now);
+	node_forward_settle(n, now);
+	while ((packet = fabric_packet_queue_pop(&n->reasm.done)) != NULL)
+		deliver(n, packet, now);
+	do {
+		again = false;
+		while ((q = fabric_voqs_next_request(&n->voqs, now)) != NULL) {
+			send_request(n, q, now);
+			again = true;
+		}
+		if (dsf_time_due(fabric_credits_deadline(&n->credits), now))
+			fabric_credits_expire(&n->credits, now);
+		while (fabric_credits_next_grant(&n->credits, &grant)) {
+			send_grant(n, &grant, now);
+			again = true;
+		}
+		while ((q = fabric_voqs_next_ready(&n->voqs)) != NULL) {
+			serve(n, q, now);
+			again = true;
+		}
+	} while (again);
+	node_cells_settle(&n->cells, now);
+}
+
+int node_interface_frame_input(
+	struct node_interface *n, uint32_t port, const struct node_frame *frame, dsf_instant now)
+{
+	struct node_ethernet_port *p;
+	int err;
+
+	if (port == NODE_PORT_INBAND)
+		port = n->inband_port;
+	if (port > n->inband_port)
+		return -DSF_E_UNKNOWN;
+	p = &n->ethernet.ports[port];
+	if (!p->used) {
+		err = node_cells_input(&n->cells, port, frame, take_cell, n, now);
+		settle(n, now);
+		return err;
+	}
+	if (!p->carrier) {
+		err = -DSF_E_STATE;
+	} else {
+		p->frames_rx++;
+		p->bytes_rx += frame->size;
+		err = node_forward_input(n, port, frame, now);
+	}
+	if (err < 0 && err != -DSF_E_FULL) /* the VOQ counts its own drops */
+		node_count_error(n->errors, err);
+	settle(n, now);
+	return err;
+}
+
+void node_interface_carrier(struct node_interface *n, uint32_t port, bool up, dsf_instant now)
+{
+	const struct topo_port *topo_port;
+
+	if (port >= n->self->ports_count)
+		return;
+	topo_port = topo_node_port(n->topo, n->self, port);
+	if (!topo_port->ethernet) {
+		node_cells_carrier(&n->cells, port, up, now);
+		settle(n, now);
+		return;
+	}
+	if (n->ethernet.ports[port].carrier == up)
+		return;
+	n->ethernet_carriers += up ? 1u : ~0u;
+	node_ethernet_carrier(&n->ethernet, port, up, now);
+	fabric_credit_port(&n->credits, topo_port->system_port, n->ethernet.ports[port].rate_bps,
+		up, now);
+	ip_ndp_carrier(n->ndp, n->ndp_port[port], up, now);
+	dsf_trace_emit(
+		n->trace, now, up ? DSF_EVENT_PORT_UP : DSF_EVENT_PORT_DOWN, n->index, port, 0);
+	settle(n, now);
+}
+
+dsf_instant node_interface_deadline(const struct node_interface *n)
+{
+	dsf_instant at = node_cells_deadline(&n->cells);
+
+	at = dsf_time_min(at, fabric_voqs_deadline(&n->voqs));
+	at = dsf_time_min(at, fabric_credits_deadline(&n->credits));
+	at = dsf_time_min(at, fabric_reasm_deadline(&n->reasm));
+	return n->ndp == NULL ? at : dsf_time_min(at, ip_ndp_deadline(n->ndp));
+}
+
+void node_interface_expire(struct node_interface *n, dsf_instant now)
+{
+	uint64_t lost = n->reasm.packets_lost, deleted;
+
+	if (node_cells_expire(&n->cells, now))
+		fabric_voqs_unblock(&n->voqs);
+	deleted = fabric_voqs_expire(&n->voqs, now);
+	if (deleted > 0)
+		dsf_trace_emit(
+			n->trace, now, DSF_EVENT_WATCHDOG_DROPPED, n->index, TOPO_NONE, deleted);
+	fabric_reasm_expire(&n->reasm, now);
+	if (n->reasm.packets_lost > lost)
+		dsf_trace_emit(n->trace, now, DSF_EVENT_PACKET_LOST, n->index,
+			n->reasm.packets_lost - lost, 0);
+	if (n->ndp != NULL && dsf_time_due(ip_ndp_deadline(n->ndp), now))
+		ip_ndp_expire(n->ndp, now);
+	settle(n, now);
+}
+
+bool node_interface_output(struct node_interface *n, struct node_output *out, dsf_instant now)
+{
+	struct fabric_packet *packet = fabric_packet_queue_pop(&n->ethernet.out);
+	uint32_t skip;
+
+	if (packet == NULL)
+		return node_cells_output(&n->cells, out, now);
+	skip = packet->system_port == n->inband_port ? IP_ETHERNET_SIZE : 0;
+	*out = (struct node_output){ .kind = NODE_OUTPUT_FRAME,
+		.port = skip > 0 ? NODE_PORT_INBAND : packet->system_port,
+		.depart = packet->since,
+		.head = packet->bytes + skip,
+		.head_size = packet->stored - skip,
+		.size = packet->size - skip,
+		.checksum_start = NODE_CHECKSUM_NONE,
+		.buffer = (void *)((uintptr_t)packet | PACKET_TAG) };
+	return true;
+}
+
+void node_interface_frame_done(struct node_interface *n, void *buffer)
+{
+	if ((uintptr_t)buffer & PACKET_TAG)
+		fabric_packet_free(&n->packets, (void *)((uintptr_t)buffer & ~(uintptr_t)PACKET_TAG));
+	else
+		fabric_frame_free(&n->cells.ports, buffer);
+}
+
+int node_interface_command(
+	struct node_interface *n, const struct node_command *command, dsf_instant now)
+{
+	const struct topo_port *port = topo_node_port(n->topo, n->self, command->port);
+	int err;
+
+	if (command->kind != NODE_COMMAND_IMPAIR)
+		return -DSF_E_UNSUPPORTED;
+	if (!port->ethernet) {
+		err = node_cells_command(&n->cells, command, now);
+		fabric_credit_fabric(&n->credits, deliverable_bps(n));
+		settle(n, now);
+		return err;
+	}
+	node_ethernet_impair(&n->ethernet, command->port, &command->impairment,
+		n->topo->links[port->link].rate_bps);
+	fabric_credit_port(&n->credits, port->system_port,
+		n->ethernet.ports[command->port].rate_bps,
+		n->ethernet.ports[command->port].carrier, now);
+	settle(n, now);
+	return 0;
+}
+
+bool node_interface_ready(const struct node_interface *n)
+{
+	return n->ethernet_carriers == n->ethernet_count &&
+		(n->ndp == NULL || ip_ndp_missing(n->ndp) == 0) && node_cells_ready(&n->cells);
+}

@@ -1,0 +1,84 @@
+/*
+ * interface_node.h - RDSW and EDSW: Ethernet on one side, cells on the other
+ *
+ * The way of a packet. In at an Ethernet port (or from the host port): parsed, checked, its
+ * neighbour looked up, hop limit lowered, Ethernet header rewritten for the far end, into the VOQ
+ * of the neighbour's system port and the packet's class (forward.c). With credit: cut into cells,
+ * sprayed (here). At the egress switch: reassembled, in order, out at the port. The egress side's
+ * scheduler gives the credits. A neighbour on another port of this switch is reached the same way
+ * but for the cells: its VOQ asks the same scheduler.
+ *
+ * The host port is system port NODE_SYSTEM_PORT_INBAND of the switch.
+ */
+#ifndef DSF_NODE_INTERFACE_NODE_H
+#define DSF_NODE_INTERFACE_NODE_H
+#include "fabric/credit.h"
+#include "fabric/reasm.h"
+#include "fabric/voq.h"
+#include "ip/icmp.h"
+#include "ip/ndp.h"
+#include "ip/neighbor.h"
+#include "node/cells.h"
+#include "node/ethernet.h"
+
+/* The last of a switch's 64 system ports; its rate is that of the published recycle port. */
+#define NODE_SYSTEM_PORT_INBAND (TOPO_PORTS_PER_SWITCH - 1u)
+#define NODE_INBAND_RATE_BPS    100000000000ull
+#define NODE_INBAND_MTU         9000u
+
+struct node_interface {
+	const struct topo *topo;
+	const struct topo_node *self;
+	const struct dsf_memory *memory;
+	const struct dsf_trace *trace;
+	uint32_t index;
+	uint32_t first_system_port;
+	uint32_t inband_port; /* index in ethernet.ports: one behind the topology's ports */
+	struct node_cells cells;
+	struct fabric_packets packets;
+	struct node_ethernet ethernet;
+	struct fabric_voqs voqs;
+	struct fabric_credits credits;
+	struct fabric_reasm reasm;
+	struct ip_ndp *ndp;     /* NULL without Ethernet ports */
+	struct ip_icmp icmp;
+	struct ip_neighbor_table neighbors;
+	uint32_t *ndp_port;     /* NDP's port index of a port number */
+	uint32_t *ndp_number;   /* port number of NDP's port index */
+	uint32_t ethernet_count, ethernet_carriers;
+	uint32_t ingress_scratch; /* port of the packet in hand */
+	uint64_t packets_rx, credits_received;
+	uint64_t errors[DSF_ERR_COUNT];
+	uint8_t icmp_frame[IP_ICMP_FRAME_MAX];
+};
+
+struct node_interface *node_interface_new(const struct node_config *config, dsf_instant now);
+void node_interface_free(struct node_interface *n);
+int node_interface_frame_input(
+	struct node_interface *n, uint32_t port, const struct node_frame *frame, dsf_instant now);
+void node_interface_carrier(struct node_interface *n, uint32_t port, bool up, dsf_instant now);
+dsf_instant node_interface_deadline(const struct node_interface *n);
+void node_interface_expire(struct node_interface *n, dsf_instant now);
+bool node_interface_output(struct node_interface *n, struct node_output *out, dsf_instant now);
+void node_interface_frame_done(struct node_interface *n, void *buffer);
+int node_interface_command(
+	struct node_interface *n, const struct node_command *command, dsf_instant now);
+bool node_interface_ready(const struct node_interface *n);
+void node_interface_view(const struct node_interface *n, enum node_query query, uint32_t filter,
+	node_row_fn row_fn, void *user);
+
+/* forward.c: an Ethernet frame at port, or a bare packet from the host port. 0, or the error under
+ * which it was dropped and counted. */
+int node_forward_input(
+	struct node_interface *n, uint32_t port, const struct node_frame *frame, dsf_instant now);
+
+/* forward.c: neighbours that the lab file promises. 0, or -DSF_E_NOMEM. */
+int node_forward_init(struct node_interface *n, dsf_instant now);
+
+/* forward.c: NDP's news into the neighbour table, NDP's frames out. */
+void node_forward_settle(struct node_interface *n, dsf_instant now);
+
+/* forward.c: ICMP errors cost fabric time; the topology's control plane has none of its own. */
+uint32_t node_interface_port_of(const struct node_interface *n, uint32_t system_port);
+
+#endif
