@@ -18,6 +18,14 @@ libbase_la_SOURCES += src/base/trace.c src/base/trace.h
 
 noinst_LTLIBRARIES += libfabric.la
 libfabric_la_SOURCES =
+libfabric_la_SOURCES += src/fabric/cell.c src/fabric/cell.h
+libfabric_la_SOURCES += src/fabric/credit.c src/fabric/credit.h
+libfabric_la_SOURCES += src/fabric/packet.c src/fabric/packet.h
+libfabric_la_SOURCES += src/fabric/port.c src/fabric/port.h
+libfabric_la_SOURCES += src/fabric/reach.c src/fabric/reach.h
+libfabric_la_SOURCES += src/fabric/reasm.c src/fabric/reasm.h
+libfabric_la_SOURCES += src/fabric/spray.c src/fabric/spray.h
+libfabric_la_SOURCES += src/fabric/voq.c src/fabric/voq.h
 
 noinst_LTLIBRARIES += libip.la
 libip_la_SOURCES =
@@ -61,7 +69,14 @@ dist_topologies_DATA += topologies/mini.json
 
 noinst_LTLIBRARIES += libnode.la
 libnode_la_SOURCES =
-libnode_la_SOURCES += src/node/node.h
+libnode_la_SOURCES += src/node/cells.c src/node/cells.h
+libnode_la_SOURCES += src/node/ethernet.c src/node/ethernet.h
+libnode_la_SOURCES += src/node/fabric_node.c src/node/fabric_node.h
+libnode_la_SOURCES += src/node/forward.c
+libnode_la_SOURCES += src/node/host.h
+libnode_la_SOURCES += src/node/interface_node.c src/node/interface_node.h
+libnode_la_SOURCES += src/node/interface_view.c
+libnode_la_SOURCES += src/node/node.c src/node/node.h
 libnode_la_SOURCES += src/node/row.h
 
 noinst_LTLIBRARIES += libview.la
@@ -71,6 +86,8 @@ libview_la_SOURCES += src/view/rows.c src/view/rows.h
 
 noinst_LTLIBRARIES += libsim.la
 libsim_la_SOURCES =
+libsim_la_SOURCES += src/sim/queue.c src/sim/queue.h
+libsim_la_SOURCES += src/sim/sim.c src/sim/sim.h
 
 # From here on: drivers. (Not liburing.la: that name belongs to the library we link.)
 

@@ -42,8 +42,8 @@
 #define FABRIC_TRAIN_HEADER  32u
 #define FABRIC_TRAIN_MAX     16384u /* bytes of a whole train frame: dataplane measurements */
 #define FABRIC_CELL_HEADER   32u    /* published: 512 B cell minus 32 B header */
-#define FABRIC_CELL_MIN	     192u   /* our choice: least cell_bytes that a topology may ask for */
-#define FABRIC_CELL_MAX	     4096u
+#define FABRIC_CELL_MIN      192u   /* our choice: least cell_bytes that a topology may ask for */
+#define FABRIC_CELL_MAX      4096u
 #define FABRIC_PACKET_MAX    9216u /* largest Ethernet frame that enters the fabric */
 
 /* Cells of one packet: 9216 / (192 - 32) at the smallest cell size is 58; 64 are a word of bits. */
@@ -54,7 +54,7 @@
 #define FABRIC_CELL_LAST      0x01 /* last cell of its packet */
 #define FABRIC_CELL_CONGESTED 0x02 /* met a queue over its mark */
 #define FABRIC_CELL_CORRUPT   0x04 /* stands for a bad cell checksum; receivers drop it */
-#define FABRIC_CELL_CE	      0x08 /* the packet was marked at its VOQ */
+#define FABRIC_CELL_CE        0x08 /* the packet was marked at its VOQ */
 
 enum fabric_cell_kind {
 	FABRIC_CELL_DATA = 1,
@@ -73,13 +73,13 @@ enum fabric_class {
 };
 
 /* Offsets, for code that patches one field of a raw cell. */
-#define FABRIC_CELL_AT_KIND	   0
-#define FABRIC_CELL_AT_FLAGS	   1
-#define FABRIC_CELL_AT_SIZE	   2
-#define FABRIC_CELL_AT_STORED	   4
-#define FABRIC_CELL_AT_SOURCE	   6
+#define FABRIC_CELL_AT_KIND        0
+#define FABRIC_CELL_AT_FLAGS       1
+#define FABRIC_CELL_AT_SIZE        2
+#define FABRIC_CELL_AT_STORED      4
+#define FABRIC_CELL_AT_SOURCE      6
 #define FABRIC_CELL_AT_DESTINATION 8
-#define FABRIC_CELL_AT_LINK_SEQ	   16
+#define FABRIC_CELL_AT_LINK_SEQ    16
 
 struct fabric_train {
 	uint8_t flags;

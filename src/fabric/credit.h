@@ -36,8 +36,8 @@ struct fabric_credit_source {
 	struct fabric_credit_key key; /* first: dsf_hash */
 	uint32_t epoch;
 	uint64_t requested, granted; /* running totals */
-	bool listed;		     /* waits in its class */
-	bool grant_wanted;	     /* a grant cell is to be sent */
+	bool listed;                 /* waits in its class */
+	bool grant_wanted;           /* a grant cell is to be sent */
 	struct fabric_credit_source *next, *grant_next;
 };
 
@@ -53,7 +53,7 @@ struct fabric_credit_port {
 	uint32_t factor;
 	bool congested; /* since the last change of factor */
 	dsf_instant factor_at;
-	dsf_instant next_at;	/* the port's time is given away until here */
+	dsf_instant next_at;    /* the port's time is given away until here */
 	uint64_t backlog_bytes; /* what waits at the port, as the node last said */
 	struct dsf_heap_entry timer;
 	struct fabric_credit_class classes[FABRIC_CLASSES];

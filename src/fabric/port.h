@@ -32,8 +32,8 @@
 struct fabric_frame {
 	struct fabric_frame *next;
 	dsf_instant depart;
-	uint32_t used;	    /* bytes at bytes[], train header included */
-	uint32_t wire;	    /* bytes that its cells cost on the link */
+	uint32_t used;      /* bytes at bytes[], train header included */
+	uint32_t wire;      /* bytes that its cells cost on the link */
 	uint32_t data_wire; /* of those, data cells */
 	uint16_t cells;
 	uint16_t port;
@@ -51,19 +51,19 @@ struct fabric_port_counters {
 	uint64_t data_cells, control_cells;
 	uint64_t cell_bytes;
 	uint64_t lost_cells, corrupted_cells; /* by impairment */
-	uint64_t discarded_cells;	      /* no carrier */
+	uint64_t discarded_cells;             /* no carrier */
 };
 
 struct fabric_port {
 	uint64_t rate_bps; /* 0: unlimited */
 	uint16_t number;
 	bool carrier;
-	bool heard;	   /* what the train's "I hear you" says; kept by reach */
+	bool heard;        /* what the train's "I hear you" says; kept by reach */
 	bool flush_wanted; /* unlimited: is in the flush list */
 	struct fabric_frame *first, *last;
 	uint64_t queue_bytes; /* wire bytes in the queue, the train under way included */
 	dsf_instant busy_since;
-	uint64_t busy_bytes;	 /* sent since then */
+	uint64_t busy_bytes;     /* sent since then */
 	dsf_instant last_depart; /* with delay and jitter: keeps order */
 	uint32_t link_sequence;
 	struct fabric_impairment impairment;
@@ -87,7 +87,7 @@ struct fabric_ports {
 	struct dsf_heap timers;
 	struct fabric_port *flush_first;
 	struct fabric_frame *ready_first, *ready_last; /* departed, not yet output */
-	uint64_t drops;				       /* no buffer: never in a credited fabric */
+	uint64_t drops;                                /* no buffer: never in a credited fabric */
 };
 
 /* train_bytes 0: one cell a frame. 0, or -DSF_E_NOMEM. */

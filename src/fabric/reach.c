@@ -103,8 +103,8 @@ static void set_bit(uint64_t *set, uint32_t bit, bool on)
 }
 
 /* Port begins or ceases to reach destination; who must be told follows from what that changed. */
-static void change_port(struct fabric_reach *r, uint32_t port, uint32_t destination, bool reached,
-	dsf_instant now)
+static void change_port(
+	struct fabric_reach *r, uint32_t port, uint32_t destination, bool reached, dsf_instant now)
 {
 	uint64_t *ports = r->by_destination + (size_t)destination * r->port_words;
 	bool any, direct;
@@ -205,8 +205,7 @@ static void isolate(struct fabric_reach *r, uint32_t port, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
 
-	dsf_trace_emit(
-		r->trace, now, DSF_EVENT_LINK_ISOLATED, r->node, port, p->window_lost);
+	dsf_trace_emit(r->trace, now, DSF_EVENT_LINK_ISOLATED, r->node, port, p->window_lost);
 	p->isolated = true;
 	p->clean_periods = 0;
 	p->window_received = p->window_lost = 0;
@@ -240,8 +239,8 @@ uint32_t fabric_reach_sequence(
 	return lost;
 }
 
-int fabric_reach_input(struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size,
-	dsf_instant now)
+int fabric_reach_input(
+	struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size, dsf_instant now)
 {
 	struct dsf_cursor in = { payload, payload + size, false };
 	struct fabric_reach_port *p = &r->ports[port];
@@ -289,8 +288,7 @@ static void refresh_port(struct fabric_reach *r, uint32_t port, dsf_instant now)
 		p->clean_periods = clean ? p->clean_periods + 1 : 0;
 		p->window_received = p->window_lost = 0;
 		if (p->clean_periods >= FABRIC_REACH_CLEAN_PERIODS) {
-			dsf_trace_emit(
-				r->trace, now, DSF_EVENT_LINK_RECOVERED, r->node, port, 0);
+			dsf_trace_emit(r->trace, now, DSF_EVENT_LINK_RECOVERED, r->node, port, 0);
 			p->isolated = false;
 			update_live(r, port, now);
 		}

@@ -32,14 +32,14 @@
 /* Isolation: more than one cell in 200 lost, and at least 4, among the last few thousand. Ours: a
  * link that loses 1 % must go, a burst of three must not. */
 #define FABRIC_REACH_LOSS_SHARE 200u
-#define FABRIC_REACH_LOSS_MIN	4u
-#define FABRIC_REACH_WINDOW	4096u
+#define FABRIC_REACH_LOSS_MIN   4u
+#define FABRIC_REACH_WINDOW     4096u
 
 /* Fill cells a period on a link that isn't live: 8 clean periods are then 1,000 cells, which a
  * link that loses 1 % passes once in 40,000 tries. */
 #define FABRIC_REACH_FILL_CELLS 128u
 
-#define FABRIC_REACH_CELL_SWITCHES \
+#define FABRIC_REACH_CELL_SWITCHES                                                                 \
 	3776u /* switches in one cell's bitmap: (480 - 4) * 8, in words */
 
 enum fabric_tier { FABRIC_TIER_NONE, FABRIC_TIER_INTERFACE, FABRIC_TIER_LEAF, FABRIC_TIER_SPINE };
@@ -54,7 +54,7 @@ struct fabric_reach_port {
 	bool sequence_known, lost_this_period;
 	uint32_t sequence_next;
 	uint32_t window_received, window_lost;
-	uint64_t lost;	/* cells, total */
+	uint64_t lost;  /* cells, total */
 	uint64_t *told; /* what the peer reaches, as it last said */
 };
 
@@ -68,8 +68,8 @@ struct fabric_reach {
 	uint64_t refresh_ns;
 	dsf_instant refresh_at;
 	uint64_t *by_destination; /* [switches_count][port_words]: live ports that reach it */
-	uint64_t *direct;	  /* heard from interface nodes themselves, over live links */
-	uint64_t *any;		  /* heard over any live link */
+	uint64_t *direct;         /* heard from interface nodes themselves, over live links */
+	uint64_t *any;            /* heard over any live link */
 	uint64_t *changed; /* destinations whose ports changed since fabric_reach_next_changed */
 	bool changed_any;
 	uint32_t sends_wanted;

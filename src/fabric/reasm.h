@@ -14,7 +14,7 @@
 #include "fabric/packet.h"
 
 #define FABRIC_REASM_CONTEXTS_MAX 131072u
-#define FABRIC_REASM_WINDOW_MAX	  4096u /* packets of one context under way; a power of two */
+#define FABRIC_REASM_WINDOW_MAX   4096u /* packets of one context under way; a power of two */
 
 struct fabric_reasm_key {
 	uint32_t system_port;
@@ -32,10 +32,10 @@ struct fabric_reasm_slot {
 struct fabric_reasm_context {
 	struct fabric_reasm_key key; /* first: dsf_hash */
 	uint32_t epoch;
-	uint32_t next;	 /* sequence that is handed on next */
-	uint32_t end;	 /* one past the highest sequence seen */
+	uint32_t next;   /* sequence that is handed on next */
+	uint32_t end;    /* one past the highest sequence seen */
 	uint32_t window; /* slots; 0 before first use */
-	bool synced;	 /* something of this epoch was handed on */
+	bool synced;     /* something of this epoch was handed on */
 	struct fabric_reasm_slot *slots;
 	struct dsf_heap_entry timer;
 };

@@ -38,17 +38,17 @@ struct fabric_voq_key {
 
 struct fabric_voq {
 	struct fabric_voq_key key; /* first: dsf_hash */
-	uint16_t destination;	   /* switch of the system port */
+	uint16_t destination;      /* switch of the system port */
 	struct fabric_packet_queue queue;
 	uint64_t packets, bytes;  /* waiting */
 	uint64_t spent, granted;  /* bytes, running totals */
-	uint64_t requested;	  /* the total that the last request stated */
-	uint32_t epoch;		  /* of this VOQ's totals: the egress forgets those of another */
+	uint64_t requested;       /* the total that the last request stated */
+	uint32_t epoch;           /* of this VOQ's totals: the egress forgets those of another */
 	uint32_t packet_sequence; /* of the next packet, from 0 in each epoch */
-	bool reachable;		  /* some live link reaches destination (always for our own) */
-	bool request_wanted;	  /* is in the request list */
-	bool ready;		  /* is in the ready list */
-	dsf_instant granted_at;	  /* last grant, or when the queue began to wait */
+	bool reachable;           /* some live link reaches destination (always for our own) */
+	bool request_wanted;      /* is in the request list */
+	bool ready;               /* is in the ready list */
+	dsf_instant granted_at;   /* last grant, or when the queue began to wait */
 	struct dsf_heap_entry timer;
 	struct fabric_voq *request_next, *ready_next;
 	/* counters */
@@ -68,9 +68,9 @@ struct fabric_voqs {
 	struct dsf_hash table;
 	struct dsf_heap timers;
 	struct fabric_voq *request_first, *request_last;
-	struct fabric_voq *ready_first, *ready_last; /* packets and credit, in turn */
+	struct fabric_voq *ready_first, *ready_last;     /* packets and credit, in turn */
 	struct fabric_voq *blocked_first, *blocked_last; /* the same, but no link has room */
-	uint64_t bytes;				     /* all queues */
+	uint64_t bytes;                                  /* all queues */
 	uint64_t dropped, marked, watchdog_dropped;
 };
 

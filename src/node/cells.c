@@ -89,10 +89,10 @@ static int init_tables(struct node_cells *c)
 	c->cell_bytes_rx = new_counters(c);
 	c->corrupt_rx = new_counters(c);
 	return c->expected == NULL || c->frames_rx == NULL || c->bytes_rx == NULL ||
-			c->cells_rx_port == NULL || c->cell_bytes_rx == NULL ||
-			c->corrupt_rx == NULL
-		? -DSF_E_NOMEM
-		: 0;
+			       c->cells_rx_port == NULL || c->cell_bytes_rx == NULL ||
+			       c->corrupt_rx == NULL
+		       ? -DSF_E_NOMEM
+		       : 0;
 }
 
 static struct fabric_reach_config reach_config(
@@ -109,8 +109,9 @@ static struct fabric_reach_config reach_config(
 		.switches_count = c->topo->switches_count,
 		.refresh_ns = refresh_ns,
 		/* Each device its own phase, so that they don't all speak at once. */
-		.first_refresh_at = dsf_time_after(now,
-			1 + dsf_mix(config->seed ^ config->index) % (refresh_ns > 0 ? refresh_ns : 1)),
+		.first_refresh_at =
+			dsf_time_after(now, 1 + dsf_mix(config->seed ^ config->index) %
+							    (refresh_ns > 0 ? refresh_ns : 1)),
 		.trace = config->trace,
 		.node = config->index,
 	};
@@ -302,8 +303,8 @@ static void send_reach(struct node_cells *c, uint32_t port, dsf_instant now)
 		.class = FABRIC_CLASS_NC };
 	size_t size;
 
-	for (uint32_t part = 0; (size = fabric_reach_output(&c->reach, port, part, payload,
-					sizeof(payload))) > 0;
+	for (uint32_t part = 0;
+		(size = fabric_reach_output(&c->reach, port, part, payload, sizeof(payload))) > 0;
 		part++) {
 		uint8_t *at = fabric_port_push_control(
 			&c->ports, port, FABRIC_CELL_HEADER + (uint32_t)size, now);
@@ -335,8 +336,8 @@ static bool reaches_expected(const struct node_cells *c)
 	return true;
 }
 
-bool node_cells_forward(struct node_cells *c, const struct fabric_cell *cell, const uint8_t *raw,
-	dsf_instant now)
+bool node_cells_forward(
+	struct node_cells *c, const struct fabric_cell *cell, const uint8_t *raw, dsf_instant now)
 {
 	uint32_t port = fabric_spray_next(&c->spray, cell->destination, &c->reach, &c->ports);
 	uint32_t stored = FABRIC_CELL_HEADER + cell->stored;
@@ -347,7 +348,8 @@ bool node_cells_forward(struct node_cells *c, const struct fabric_cell *cell, co
 		return false;
 	}
 	if (cell->kind == FABRIC_CELL_DATA)
-		at = fabric_port_push(&c->ports, port, stored, FABRIC_CELL_HEADER + cell->size, now);
+		at = fabric_port_push(
+			&c->ports, port, stored, FABRIC_CELL_HEADER + cell->size, now);
 	else
 		at = fabric_port_push_control(&c->ports, port, stored, now);
 	if (at == NULL)
@@ -383,8 +385,7 @@ bool node_cells_output(struct node_cells *c, struct node_output *out, dsf_instan
 	return true;
 }
 
-int node_cells_command(
-	struct node_cells *c, const struct node_command *command, dsf_instant now)
+int node_cells_command(struct node_cells *c, const struct node_command *command, dsf_instant now)
 {
 	const struct node_impairment *i = &command->impairment;
 	struct fabric_port *p;
@@ -399,9 +400,10 @@ int node_cells_command(
 		.jitter_ns = i->jitter_ns,
 		.silent = i->silent };
 	fabric_port_rate(&c->ports, command->port,
-		i->rate_bps > 0 ? i->rate_bps
-				: c->topo->links[topo_node_port(c->topo, c->self, command->port)->link]
-					  .rate_bps,
+		i->rate_bps > 0
+			? i->rate_bps
+			: c->topo->links[topo_node_port(c->topo, c->self, command->port)->link]
+				  .rate_bps,
 		now);
 	return 0;
 }
@@ -409,7 +411,7 @@ int node_cells_command(
 bool node_cells_ready(const struct node_cells *c)
 {
 	return c->fabric_carriers == c->fabric_ports_count &&
-		c->reach.live_count == c->fabric_ports_count && reaches_expected(c);
+	       c->reach.live_count == c->fabric_ports_count && reaches_expected(c);
 }
 
 void node_cells_count(const struct node_cells *c, struct node_row_counters *counters)
@@ -430,8 +432,7 @@ void node_cells_count(const struct node_cells *c, struct node_row_counters *coun
 	counters->corrupt_drops += c->corrupt_dropped;
 }
 
-static void view_port(
-	const struct node_cells *c, uint32_t i, node_row_fn row_fn, void *user)
+static void view_port(const struct node_cells *c, uint32_t i, node_row_fn row_fn, void *user)
 {
 	const struct fabric_port *p = &c->ports.ports[i];
 	const struct fabric_reach_port *r = &c->reach.ports[i];
@@ -502,8 +503,8 @@ static void view_missing(const struct node_cells *c, node_row_fn row_fn, void *u
 
 		if (port->ethernet || c->reach.ports[i].live)
 			continue;
-		row.missing = (struct node_row_missing){
-			.what = c->ports.ports[i].carrier ? "link" : "port",
+		row.missing = (struct node_row_missing){ .what = c->ports.ports[i].carrier ? "link"
+											   : "port",
 			.port = i,
 			.other = c->topo->ports[port->peer].node };
 		row_fn(user, &row);
@@ -514,7 +515,8 @@ static void view_missing(const struct node_cells *c, node_row_fn row_fn, void *u
 		if (dsf_bitset_has(c->reach.any, d))
 			continue;
 		row.missing = (struct node_row_missing){
-			.what = "reachability", .port = TOPO_NONE, .other = c->topo->switch_node[d] };
+			.what = "reachability", .port = TOPO_NONE, .other = c->topo->switch_node[d]
+		};
 		row_fn(user, &row);
 	}
 }

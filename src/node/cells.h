@@ -22,8 +22,8 @@ struct node_cells {
 	struct fabric_reach reach;
 	struct fabric_spray spray;
 	uint32_t fabric_ports_count;
-	uint32_t fabric_carriers;  /* fabric ports with carrier */
-	uint64_t *expected;        /* bitset: interface nodes that a healthy fabric reaches from here */
+	uint32_t fabric_carriers; /* fabric ports with carrier */
+	uint64_t *expected; /* bitset: interface nodes that a healthy fabric reaches from here */
 	const struct dsf_memory *memory;
 	uint64_t link_down_dropped, unreachable_dropped, drops, corrupt_dropped;
 	uint64_t cells_rx, control_cells_rx;
@@ -33,8 +33,8 @@ struct node_cells {
 
 /* A data or credit cell for the owner: decoded, and as it came (cell->stored bytes behind the
  * header). */
-typedef void (*node_cell_fn)(
-	void *owner, uint32_t port, const struct fabric_cell *cell, const uint8_t *raw, dsf_instant now);
+typedef void (*node_cell_fn)(void *owner, uint32_t port, const struct fabric_cell *cell,
+	const uint8_t *raw, dsf_instant now);
 
 /* 0, or -DSF_E_NOMEM. */
 int node_cells_init(struct node_cells *c, const struct node_config *config, dsf_instant now);
@@ -59,8 +59,8 @@ bool node_cells_next_changed(struct node_cells *c, uint32_t *destination);
 
 /* Sprays one cell (header and payload of stored bytes, both written already at raw) to cell's
  * destination. Counts the cell as dropped when no link reaches it. True: sent. */
-bool node_cells_forward(struct node_cells *c, const struct fabric_cell *cell, const uint8_t *raw,
-	dsf_instant now);
+bool node_cells_forward(
+	struct node_cells *c, const struct fabric_cell *cell, const uint8_t *raw, dsf_instant now);
 
 /* Sprays a credit cell. */
 bool node_cells_send_control(struct node_cells *c, const struct fabric_cell *cell, dsf_instant now);
@@ -68,8 +68,7 @@ bool node_cells_send_control(struct node_cells *c, const struct fabric_cell *cel
 /* The next train to send; false: none. */
 bool node_cells_output(struct node_cells *c, struct node_output *out, dsf_instant now);
 
-int node_cells_command(
-	struct node_cells *c, const struct node_command *command, dsf_instant now);
+int node_cells_command(struct node_cells *c, const struct node_command *command, dsf_instant now);
 
 bool node_cells_ready(const struct node_cells *c);
 

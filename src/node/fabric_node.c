@@ -80,8 +80,7 @@ void node_fabric_frame_done(struct node_fabric *f, void *buffer)
 	fabric_frame_free(&f->cells.ports, buffer);
 }
 
-int node_fabric_command(
-	struct node_fabric *f, const struct node_command *command, dsf_instant now)
+int node_fabric_command(struct node_fabric *f, const struct node_command *command, dsf_instant now)
 {
 	return node_cells_command(&f->cells, command, now);
 }

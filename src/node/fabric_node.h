@@ -16,8 +16,7 @@ dsf_instant node_fabric_deadline(const struct node_fabric *f);
 void node_fabric_expire(struct node_fabric *f, dsf_instant now);
 bool node_fabric_output(struct node_fabric *f, struct node_output *out, dsf_instant now);
 void node_fabric_frame_done(struct node_fabric *f, void *buffer);
-int node_fabric_command(
-	struct node_fabric *f, const struct node_command *command, dsf_instant now);
+int node_fabric_command(struct node_fabric *f, const struct node_command *command, dsf_instant now);
 bool node_fabric_ready(const struct node_fabric *f);
 void node_fabric_view(const struct node_fabric *f, enum node_query query, uint32_t filter,
 	node_row_fn row_fn, void *user);

@@ -1,7 +1,10 @@
 #include <assert.h>
+#include "ip/ndp_wire.h"
 #include "node/interface_node.h"
 
-#define ECN_BYTE (IP_ETHERNET_SIZE + 1u) /* traffic class, low half: IPv6 header byte 1 */
+/* Neighbours are few and one hop away: the first solicitation is repeated sooner than hosts do it,
+ * and backs off from there (protocol time). */
+#define NDP_RETRANSMIT_NS (50 * NS_PER_MS)
 
 /* Port number of a system port of ours; the host port is one behind the topology's ports. */
 uint32_t node_interface_port_of(const struct node_interface *n, uint32_t system_port)
@@ -50,10 +53,14 @@ static int add_switch(struct node_interface *n, const struct topo_node *owner)
 	return err;
 }
 
-static int init_ndp(struct node_interface *n, dsf_instant now)
+static int init_ndp(struct node_interface *n, uint32_t control_dilation, dsf_instant now)
 {
 	struct ip_ndp_port ports[TOPO_PORTS_PER_SWITCH];
-	struct ip_ndp_config config = { .memory = n->memory, .ports = ports, .router = true };
+	struct ip_ndp_config config = { .memory = n->memory,
+		.ports = ports,
+		.router = true,
+		.retransmit_ns = NDP_RETRANSMIT_NS / control_dilation,
+		.reachable_ns = IP_NDP_REACHABLE_NS / control_dilation };
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < n->self->ports_count; i++) {
@@ -61,7 +68,8 @@ static int init_ndp(struct node_interface *n, dsf_instant now)
 
 		if (!port->ethernet)
 			continue;
-		ports[count] = (struct ip_ndp_port){ port->mac, port->address, port->prefix_length };
+		ports[count] =
+			(struct ip_ndp_port){ port->mac, port->address, port->prefix_length };
 		n->ndp_port[i] = count;
 		n->ndp_number[count++] = i;
 	}
@@ -81,20 +89,20 @@ static int init_ndp(struct node_interface *n, dsf_instant now)
 	return 0;
 }
 
-int node_forward_init(struct node_interface *n, dsf_instant now)
+int node_forward_init(struct node_interface *n, uint32_t control_dilation, dsf_instant now)
 {
 	const struct topo *t = n->topo;
 	int err;
 
 	ip_neighbor_init(&n->neighbors, n->memory, NULL);
-	ip_icmp_init(&n->icmp, 0);
-	err = init_ndp(n, now);
+	ip_icmp_init(&n->icmp, IP_ICMP_INTERVAL_NS / control_dilation);
+	err = init_ndp(n, control_dilation, now);
 	for (uint32_t i = 0; i < t->switches_count && err == 0; i++) {
 		const struct topo_node *owner = &t->nodes[t->switch_node[i]];
 
-		if (owner == n->self || (topo_is_interface_node(owner->role) &&
-						owner->plane == n->self->plane &&
-						owner->building == n->self->building))
+		if (owner == n->self ||
+			(topo_is_interface_node(owner->role) && owner->plane == n->self->plane &&
+				owner->building == n->self->building))
 			err = add_switch(n, owner);
 	}
 	return err;
@@ -155,8 +163,8 @@ static void answer(struct node_interface *n, uint32_t port, enum ip_icmp_error e
 	const struct ip_packet *p, const struct node_frame *frame, uint32_t mtu, dsf_instant now)
 {
 	const struct dsf_ip6 *source = port == n->inband_port
-		? &n->self->loopback
-		: &topo_node_port(n->topo, n->self, port)->address;
+					       ? &n->self->loopback
+					       : &topo_node_port(n->topo, n->self, port)->address;
 	size_t size = ip_icmp_error(&n->icmp, error, p, frame->bytes, frame->stored, source, mtu,
 		n->icmp_frame, sizeof(n->icmp_frame), now);
 
@@ -203,8 +211,8 @@ static int enqueue(struct node_interface *n, struct fabric_packet *packet,
 {
 	struct fabric_voq_key key = { to->system_port, packet->class };
 	uint16_t target = (uint16_t)(to->system_port / TOPO_PORTS_PER_SWITCH);
-	bool reachable = target == n->self->switch_index ||
-		dsf_bitset_has(n->cells.reach.any, target);
+	bool reachable =
+		target == n->self->switch_index || dsf_bitset_has(n->cells.reach.any, target);
 	struct fabric_voq *q = fabric_voq_get(&n->voqs, key, target, reachable, now);
 
 	if (q == NULL) {
@@ -268,7 +276,8 @@ static int forward(struct node_interface *n, uint32_t port, struct ip_packet *p,
 		/* The kernel counts from its frame's start; our copy's header may differ in size. */
 		uint32_t start = frame->checksum_start + (ours ? IP_ETHERNET_SIZE : 0);
 
-		err = ip_checksum_finish(packet->bytes, packet->size, start, frame->checksum_offset);
+		err = ip_checksum_finish(
+			packet->bytes, packet->size, start, frame->checksum_offset);
 		if (err < 0) {
 			fabric_packet_free(&n->packets, packet);
 			return err;
@@ -298,8 +307,9 @@ int node_forward_input(
 	err = ip_packet_parse_frame(&p, frame->bytes, frame->stored, frame->size);
 	if (err < 0)
 		return err;
-	if (ip_ndp_concerns(&p, frame->bytes, frame->stored))
-		return ip_ndp_input(n->ndp, n->ndp_port[port], &p, frame->bytes, now);
+	if (ip_ndp_wire_is(&p, frame->bytes, frame->stored))
+		return ip_ndp_input(
+			n->ndp, n->ndp_port[port], &p, frame->bytes, frame->stored, now);
 	if (!for_us(n, port, &p))
 		return -DSF_E_UNKNOWN; /* flooded or multicast: it never enters the fabric */
 	return forward(n, port, &p, frame, now);

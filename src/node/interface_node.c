@@ -1,8 +1,6 @@
 #include "node/interface_node.h"
 #include <assert.h>
 
-#define CREDIT_CELL_BYTES_MAX (64ull << 20) /* packet buffers of each size: the switch's buffer */
-
 /* Output buffers are trains or packets; packets are told by the low bit of the handle, which no
  * object of a pool has. */
 #define PACKET_TAG 1u
@@ -51,8 +49,8 @@ static int init_fabric(struct node_interface *n, const struct node_config *confi
 	return fabric_credits_init(&n->credits, n->memory, &credit);
 }
 
-static int init_ethernet(struct node_interface *n, const struct node_config *config,
-	dsf_instant now)
+static int init_ethernet(
+	struct node_interface *n, const struct node_config *config, dsf_instant now)
 {
 	struct node_ethernet_port *inband;
 	int err = node_ethernet_init(&n->ethernet, n->memory, &n->packets, n->inband_port + 1,
@@ -113,7 +111,7 @@ struct node_interface *node_interface_new(const struct node_config *config, dsf_
 	if (err == 0)
 		err = init_ethernet(n, config, now);
 	if (err == 0)
-		err = node_forward_init(n, now);
+		err = node_forward_init(n, config->control_dilation, now);
 	if (err < 0) {
 		node_interface_free(n);
 		return NULL;
@@ -154,8 +152,8 @@ static void deliver(struct node_interface *n, struct fabric_packet *packet, dsf_
 		return;
 	}
 	node_ethernet_send(&n->ethernet, port, packet, now);
-	fabric_credit_backlog(&n->credits, system_port,
-		node_ethernet_backlog(&n->ethernet, port, now));
+	fabric_credit_backlog(
+		&n->credits, system_port, node_ethernet_backlog(&n->ethernet, port, now));
 }
 
 static void take_cell(void *owner, uint32_t port, const struct fabric_cell *cell,
@@ -200,7 +198,8 @@ static void take_cell(void *owner, uint32_t port, const struct fabric_cell *cell
 
 static void set_ce(uint8_t *frame)
 {
-	frame[IP_ETHERNET_SIZE + 1] |= IP_ECN_CE << 4; /* traffic class ends in byte 1's high half */
+	frame[IP_ETHERNET_SIZE + 1] |= IP_ECN_CE
+				       << 4; /* traffic class ends in byte 1's high half */
 }
 
 /* Cuts a packet into cells and sprays them. */
@@ -240,8 +239,8 @@ static bool serve(struct node_interface *n, struct fabric_voq *q, dsf_instant no
 	bool local = q->destination == n->self->switch_index, mark = false;
 	struct fabric_packet *packet;
 
-	if (!local && !fabric_spray_has_room(&n->cells.spray, q->destination, &n->cells.reach,
-			      &n->cells.ports)) {
+	if (!local && !fabric_spray_has_room(
+			      &n->cells.spray, q->destination, &n->cells.reach, &n->cells.ports)) {
 		fabric_voq_block(&n->voqs, q);
 		return false;
 	}
@@ -405,8 +404,8 @@ void node_interface_carrier(struct node_interface *n, uint32_t port, bool up, ds
 		return;
 	n->ethernet_carriers += up ? 1u : ~0u;
 	node_ethernet_carrier(&n->ethernet, port, up, now);
-	fabric_credit_port(&n->credits, topo_port->system_port, n->ethernet.ports[port].rate_bps,
-		up, now);
+	fabric_credit_port(
+		&n->credits, topo_port->system_port, n->ethernet.ports[port].rate_bps, up, now);
 	ip_ndp_carrier(n->ndp, n->ndp_port[port], up, now);
 	dsf_trace_emit(
 		n->trace, now, up ? DSF_EVENT_PORT_UP : DSF_EVENT_PORT_DOWN, n->index, port, 0);
@@ -464,7 +463,8 @@ bool node_interface_output(struct node_interface *n, struct node_output *out, ds
 void node_interface_frame_done(struct node_interface *n, void *buffer)
 {
 	if ((uintptr_t)buffer & PACKET_TAG)
-		fabric_packet_free(&n->packets, (void *)((uintptr_t)buffer & ~(uintptr_t)PACKET_TAG));
+		fabric_packet_free(
+			&n->packets, (void *)((uintptr_t)buffer & ~(uintptr_t)PACKET_TAG));
 	else
 		fabric_frame_free(&n->cells.ports, buffer);
 }
@@ -486,8 +486,8 @@ int node_interface_command(
 	node_ethernet_impair(&n->ethernet, command->port, &command->impairment,
 		n->topo->links[port->link].rate_bps);
 	fabric_credit_port(&n->credits, port->system_port,
-		n->ethernet.ports[command->port].rate_bps,
-		n->ethernet.ports[command->port].carrier, now);
+		n->ethernet.ports[command->port].rate_bps, n->ethernet.ports[command->port].carrier,
+		now);
 	settle(n, now);
 	return 0;
 }
@@ -495,5 +495,5 @@ int node_interface_command(
 bool node_interface_ready(const struct node_interface *n)
 {
 	return n->ethernet_carriers == n->ethernet_count &&
-		(n->ndp == NULL || ip_ndp_missing(n->ndp) == 0) && node_cells_ready(&n->cells);
+	       (n->ndp == NULL || ip_ndp_missing(n->ndp) == 0) && node_cells_ready(&n->cells);
 }

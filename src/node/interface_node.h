@@ -40,13 +40,12 @@ struct node_interface {
 	struct fabric_voqs voqs;
 	struct fabric_credits credits;
 	struct fabric_reasm reasm;
-	struct ip_ndp *ndp;     /* NULL without Ethernet ports */
+	struct ip_ndp *ndp; /* NULL without Ethernet ports */
 	struct ip_icmp icmp;
 	struct ip_neighbor_table neighbors;
-	uint32_t *ndp_port;     /* NDP's port index of a port number */
-	uint32_t *ndp_number;   /* port number of NDP's port index */
+	uint32_t *ndp_port;   /* NDP's port index of a port number */
+	uint32_t *ndp_number; /* port number of NDP's port index */
 	uint32_t ethernet_count, ethernet_carriers;
-	uint32_t ingress_scratch; /* port of the packet in hand */
 	uint64_t packets_rx, credits_received;
 	uint64_t errors[DSF_ERR_COUNT];
 	uint8_t icmp_frame[IP_ICMP_FRAME_MAX];
@@ -73,12 +72,12 @@ int node_forward_input(
 	struct node_interface *n, uint32_t port, const struct node_frame *frame, dsf_instant now);
 
 /* forward.c: neighbours that the lab file promises. 0, or -DSF_E_NOMEM. */
-int node_forward_init(struct node_interface *n, dsf_instant now);
+int node_forward_init(struct node_interface *n, uint32_t control_dilation, dsf_instant now);
 
 /* forward.c: NDP's news into the neighbour table, NDP's frames out. */
 void node_forward_settle(struct node_interface *n, dsf_instant now);
 
-/* forward.c: ICMP errors cost fabric time; the topology's control plane has none of its own. */
+/* forward.c: port number of a system port of ours; TOPO_NONE: not ours. */
 uint32_t node_interface_port_of(const struct node_interface *n, uint32_t system_port);
 
 #endif

@@ -45,7 +45,7 @@ struct node_row;
 struct node_frame {
 	const uint8_t *bytes;
 	uint32_t stored; /* bytes present; live: always == size */
-	uint32_t size;	 /* bytes the frame stands for, Ethernet header included, no FCS */
+	uint32_t size;   /* bytes the frame stands for, Ethernet header included, no FCS */
 	/* Partial checksum as veth leaves it (virtio net header): sum from checksum_start to the
 	 * end of the frame is to be put at checksum_start + checksum_offset. NODE_CHECKSUM_NONE:
 	 * none. */
@@ -55,11 +55,13 @@ struct node_frame {
 
 struct node_config {
 	const struct topo *topo; /* shared, outlives the node */
-	uint32_t index;		 /* which of topo->nodes */
+	uint32_t index;          /* which of topo->nodes */
 	const struct dsf_memory *memory;
 	const struct dsf_trace *trace; /* NULL: nobody listens */
 	uint64_t seed;
-	bool simulated; /* host: answer NDP and ping itself; payload by name */
+	uint32_t
+		control_dilation; /* timers of control protocols are divided by it: D live, 1 simulated */
+	bool simulated;           /* host: answer NDP and ping itself; payload by name */
 	/* Least values of timers in fabric ns, so that a live machine's noise doesn't fire them; 0
 	 * in the simulator. The longer of these and the topology's value holds. */
 	uint64_t reach_refresh_min_ns;
@@ -107,12 +109,12 @@ struct node_output {
 	dsf_instant depart; /* frame: when its last bit has left; may lie ahead on Ethernet ports */
 	const uint8_t *head;
 	uint32_t head_size; /* bytes at head */
-	uint32_t size;	    /* frame: bytes it stands for: head + spans, or head + name */
+	uint32_t size;      /* frame: bytes it stands for: head + spans, or head + name */
 	uint16_t checksum_start, checksum_offset; /* as in node_frame; NODE_CHECKSUM_NONE: none */
 	uint32_t spans_count;
 	struct node_span spans[NODE_SPANS_MAX]; /* payload behind head */
-	void *buffer;				/* frame: give back by node_frame_done */
-	uint64_t request;			/* place: for node_memory_done */
+	void *buffer;                           /* frame: give back by node_frame_done */
+	uint64_t request;                       /* place: for node_memory_done */
 };
 
 /* The next thing to do; false when there is nothing. The driver calls it until false after it has
@@ -134,11 +136,11 @@ struct node_impairment {
 	uint64_t jitter_ns; /* keeps order */
 	uint32_t reorder_ppm;
 	uint64_t rate_bps; /* 0: the link's own */
-	bool silent;	   /* one-way silence: nothing leaves this end, carrier stays */
+	bool silent;       /* one-way silence: nothing leaves this end, carrier stays */
 };
 
 enum node_command_kind {
-	NODE_COMMAND_IMPAIR,	     /* port, impairment: the whole state, not a change */
+	NODE_COMMAND_IMPAIR,         /* port, impairment: the whole state, not a change */
 	NODE_COMMAND_WORKLOAD_START, /* hosts: spec, copied */
 	NODE_COMMAND_WORKLOAD_STOP,  /* hosts: stop sending, keep the report */
 };

@@ -24,8 +24,8 @@ struct node_row_port {
 	uint64_t bytes_tx, bytes_rx;   /* of those frames, Ethernet header included, no FCS */
 	uint64_t cells_tx, cells_rx;   /* fabric ports: data cells */
 	uint64_t cell_bytes_tx, cell_bytes_rx; /* of all cells, control cells too */
-	uint64_t dropped_tx;		       /* modelled: queue full, loss, carrier loss */
-	uint64_t lost_rx;		       /* gaps in the link sequence */
+	uint64_t dropped_tx;                   /* modelled: queue full, loss, carrier loss */
+	uint64_t lost_rx;                      /* gaps in the link sequence */
 	uint64_t corrupt_rx;
 	uint64_t queue_bytes; /* waiting to leave */
 };
@@ -35,17 +35,17 @@ struct node_row_counters {
 	uint64_t packets_rx, packets_tx; /* Ethernet ports */
 	uint64_t cells_tx, cells_rx, cells_lost;
 	uint64_t control_cells_tx, control_cells_rx;
-	uint64_t reassembly_errors;	     /* packets given up: cells missing at the time-out */
+	uint64_t reassembly_errors;          /* packets given up: cells missing at the time-out */
 	uint64_t fabric_link_down_dropped;   /* cells on a link that lost carrier */
 	uint64_t fabric_unreachable_dropped; /* cells at a fabric node without a link to their
 						target */
-	uint64_t fabric_drops;	 /* cells dropped by a full queue inside the fabric: always 0 */
-	uint64_t voq_drops;	 /* packets: tail drop at a VOQ */
+	uint64_t fabric_drops;   /* cells dropped by a full queue inside the fabric: always 0 */
+	uint64_t voq_drops;      /* packets: tail drop at a VOQ */
 	uint64_t watchdog_drops; /* packets deleted by the credit watchdog */
 	uint64_t ecn_marks;
 	uint64_t impaired_drops; /* cells or packets that loss or silence took */
-	uint64_t corrupt_drops;	 /* cells or packets that arrived corrupted */
-	uint64_t egress_drops;	 /* packets: Ethernet port without carrier or full */
+	uint64_t corrupt_drops;  /* cells or packets that arrived corrupted */
+	uint64_t egress_drops;   /* packets: Ethernet port without carrier or full */
 	uint64_t credits_sent, credits_received; /* bytes */
 	const uint64_t *errors; /* [DSF_ERR_COUNT], inputs dropped by cause: base/err.h */
 	uint64_t packets_reassembled;
@@ -54,7 +54,7 @@ struct node_row_counters {
 
 /* NODE_QUERY_REACHABILITY: one per destination interface node of this node's plane. */
 struct node_row_reachability {
-	uint32_t destination;				 /* node */
+	uint32_t destination;                            /* node */
 	const uint64_t *output, *advertised, *withdrawn; /* bitsets over port numbers */
 	bool cut_by_balance;
 };
@@ -119,23 +119,23 @@ struct node_row_qp {
 
 /* Hosts, NODE_QUERY_WORKLOAD: one per flow that this host sends or receives. */
 struct node_row_flow {
-	uint32_t source, target;	 /* ranks */
-	bool sender;			 /* this row is the sender's half */
-	bool done;			 /* nothing more will happen on this half */
-	uint64_t messages;		 /* sent and completed, or received whole */
-	uint64_t bytes;			 /* payload */
-	uint64_t bytes_wrong;		 /* payload that was not what it should be */
-	uint64_t lost, duplicated;	 /* udp: datagrams; else messages */
-	uint64_t reordered;		 /* udp: datagrams that came after a later one */
-	dsf_instant first_at, last_at;	 /* first send or arrival, last completion or arrival */
+	uint32_t source, target;         /* ranks */
+	bool sender;                     /* this row is the sender's half */
+	bool done;                       /* nothing more will happen on this half */
+	uint64_t messages;               /* sent and completed, or received whole */
+	uint64_t bytes;                  /* payload */
+	uint64_t bytes_wrong;            /* payload that was not what it should be */
+	uint64_t lost, duplicated;       /* udp: datagrams; else messages */
+	uint64_t reordered;              /* udp: datagrams that came after a later one */
+	dsf_instant first_at, last_at;   /* first send or arrival, last completion or arrival */
 	const struct dsf_histogram *fct; /* sender: completion times of messages; NULL: none */
 	uint64_t retransmits, ecn_marks;
 };
 
 struct node_row_missing {
 	const char *what; /* "port", "link", "reachability", "neighbor" */
-	uint32_t port;	  /* number or TOPO_NONE */
-	uint32_t other;	  /* node at the other end or destination, or TOPO_NONE */
+	uint32_t port;    /* number or TOPO_NONE */
+	uint32_t other;   /* node at the other end or destination, or TOPO_NONE */
 };
 
 struct node_row {

@@ -1,0 +1,189 @@
+#include "node/interface_node.h"
+
+static void view_ports(const struct node_interface *n, node_row_fn row_fn, void *user)
+{
+	for (uint32_t i = 0; i <= n->inband_port; i++) {
+		const struct node_ethernet_port *p = &n->ethernet.ports[i];
+		struct node_row row = { .query = NODE_QUERY_PORT, .node = n->index };
+
+		if (!p->used)
+			continue;
+		row.port =
+			(struct node_row_port){ .port = i == n->inband_port ? NODE_PORT_INBAND : i,
+				.carrier = p->carrier,
+				.live = p->carrier,
+				.rate_bps = p->rate_bps,
+				.frames_tx = p->frames_tx,
+				.frames_rx = p->frames_rx,
+				.bytes_tx = p->bytes_tx,
+				.bytes_rx = p->bytes_rx,
+				.dropped_tx = p->dropped + p->impaired + p->corrupted };
+		row_fn(user, &row);
+	}
+}
+
+static void view_counters(const struct node_interface *n, node_row_fn row_fn, void *user)
+{
+	struct node_row row = { .query = NODE_QUERY_COUNTERS, .node = n->index };
+	struct node_row_counters *c = &row.counters;
+	uint64_t errors[DSF_ERR_COUNT];
+
+	node_cells_count(&n->cells, c);
+	for (unsigned i = 0; i < DSF_ERR_COUNT; i++)
+		errors[i] = n->errors[i] + n->cells.errors[i];
+	for (uint32_t i = 0; i <= n->inband_port; i++) {
+		const struct node_ethernet_port *p = &n->ethernet.ports[i];
+
+		c->packets_tx += p->frames_tx;
+		c->egress_drops += p->dropped;
+		c->impaired_drops += p->impaired;
+		c->corrupt_drops += p->corrupted;
+	}
+	for (uint32_t i = 0; i < TOPO_PORTS_PER_SWITCH; i++)
+		c->credits_sent += n->credits.ports[i].granted_total;
+	for (struct fabric_voq *q = dsf_hash_next(&n->voqs.table, NULL); q != NULL;
+		q = dsf_hash_next(&n->voqs.table, q))
+		c->credits_received += q->granted_total;
+	c->packets_rx = n->packets_rx;
+	c->reassembly_errors = n->reasm.packets_lost;
+	c->packets_reassembled = n->reasm.packets_done;
+	c->voq_drops = n->voqs.dropped;
+	c->watchdog_drops = n->voqs.watchdog_dropped;
+	c->ecn_marks = n->voqs.marked;
+	c->errors = errors;
+	row_fn(user, &row);
+}
+
+static void view_voqs(
+	const struct node_interface *n, uint32_t filter, node_row_fn row_fn, void *user)
+{
+	for (struct fabric_voq *q = dsf_hash_next(&n->voqs.table, NULL); q != NULL;
+		q = dsf_hash_next(&n->voqs.table, q)) {
+		struct node_row row = { .query = NODE_QUERY_VOQ, .node = n->index };
+
+		if (filter != TOPO_NONE && filter != q->key.system_port)
+			continue;
+		row.voq = (struct node_row_voq){ .system_port = q->key.system_port,
+			.traffic_class = (uint8_t)q->key.class,
+			.packets = q->packets,
+			.bytes = q->bytes,
+			.credits_requested = q->requested_total,
+			.credits_granted = q->granted_total,
+			.dropped = q->dropped,
+			.ecn_marked = q->ecn_marked,
+			.sent_packets = q->sent_packets,
+			.sent_bytes = q->sent_bytes };
+		row_fn(user, &row);
+	}
+}
+
+/* The system ports that this switch knows: its own, and those its neighbours stand behind. */
+static void view_system_ports(const struct node_interface *n, node_row_fn row_fn, void *user)
+{
+	const struct topo *t = n->topo;
+
+	for (uint32_t sp = 0; sp < t->switches_count * TOPO_PORTS_PER_SWITCH; sp++) {
+		const struct topo_node *owner =
+			&t->nodes[t->switch_node[sp / TOPO_PORTS_PER_SWITCH]];
+		uint32_t port = t->system_port_port[sp];
+		struct node_row row = { .query = NODE_QUERY_SYSTEM_PORT, .node = n->index };
+
+		if (port == TOPO_NONE || owner->plane != n->self->plane ||
+			owner->building != n->self->building)
+			continue;
+		row.system_port = (struct node_row_system_port){ .system_port = sp,
+			.port = port,
+			.rate_bps = t->links[t->ports[port].link].rate_bps,
+			.local = owner == n->self,
+			.up = owner == n->self
+				      ? n->ethernet.ports[t->ports[port].number].carrier
+				      : dsf_bitset_has(n->cells.reach.any, owner->switch_index) };
+		row_fn(user, &row);
+	}
+}
+
+static void view_neighbors(const struct node_interface *n, node_row_fn row_fn, void *user)
+{
+	for (const struct ip_neighbor *e = ip_neighbor_next(&n->neighbors, NULL); e != NULL;
+		e = ip_neighbor_next(&n->neighbors, e)) {
+		struct node_row row = { .query = NODE_QUERY_NDP, .node = n->index };
+
+		row.neighbor.address = e->address;
+		row.neighbor.mac = e->mac;
+		row.neighbor.system_port = e->system_port;
+		row.neighbor.owner = e->owner;
+		row.neighbor.local = e->local;
+		switch (e->state) {
+		case IP_NEIGHBOR_INCOMPLETE: row.neighbor.state = NODE_NEIGHBOR_INCOMPLETE; break;
+		case IP_NEIGHBOR_REACHABLE: row.neighbor.state = NODE_NEIGHBOR_REACHABLE; break;
+		case IP_NEIGHBOR_STATIC: row.neighbor.state = NODE_NEIGHBOR_STATIC; break;
+		}
+		row_fn(user, &row);
+	}
+}
+
+static void view_routes(const struct node_interface *n, node_row_fn row_fn, void *user)
+{
+	for (uint32_t i = 0; i < n->self->ports_count; i++) {
+		const struct topo_port *port = topo_node_port(n->topo, n->self, i);
+		struct node_row row = { .query = NODE_QUERY_ROUTE, .node = n->index };
+
+		if (!port->ethernet)
+			continue;
+		row.route = (struct node_row_route){ .prefix = port->address,
+			.prefix_length = port->prefix_length,
+			.origin = "connected",
+			.system_port = port->system_port };
+		memset(row.route.prefix.bytes + port->prefix_length / 8, 0,
+			sizeof(row.route.prefix) - port->prefix_length / 8);
+		row_fn(user, &row);
+	}
+}
+
+static void view_missing(const struct node_interface *n, node_row_fn row_fn, void *user)
+{
+	struct node_row row = { .query = NODE_QUERY_READY, .node = n->index };
+
+	for (uint32_t i = 0; i < n->ethernet_count; i++) {
+		uint32_t number = n->ndp_number[i];
+		const struct topo_port *port = topo_node_port(n->topo, n->self, number);
+		const struct topo_port *peer = &n->topo->ports[port->peer];
+
+		if (!n->ethernet.ports[number].carrier)
+			row.missing.what = "port";
+		else if (ip_ndp_lookup(n->ndp, i, &peer->address) == NULL)
+			row.missing.what = "neighbor";
+		else
+			continue;
+		row.missing.port = number;
+		row.missing.other = peer->node;
+		row_fn(user, &row);
+	}
+}
+
+void node_interface_view(const struct node_interface *n, enum node_query query, uint32_t filter,
+	node_row_fn row_fn, void *user)
+{
+	switch (query) {
+	case NODE_QUERY_PORT:
+		node_cells_view(&n->cells, query, filter, row_fn, user);
+		view_ports(n, row_fn, user);
+		break;
+	case NODE_QUERY_COUNTERS: view_counters(n, row_fn, user); break;
+	case NODE_QUERY_REACHABILITY:
+		node_cells_view(&n->cells, query, filter, row_fn, user);
+		break;
+	case NODE_QUERY_VOQ: view_voqs(n, filter, row_fn, user); break;
+	case NODE_QUERY_SYSTEM_PORT: view_system_ports(n, row_fn, user); break;
+	case NODE_QUERY_NDP: view_neighbors(n, row_fn, user); break;
+	case NODE_QUERY_ROUTE: view_routes(n, row_fn, user); break;
+	case NODE_QUERY_READY:
+		view_missing(n, row_fn, user);
+		node_cells_view(&n->cells, query, filter, row_fn, user);
+		break;
+	case NODE_QUERY_NIC:
+	case NODE_QUERY_PATHS:
+	case NODE_QUERY_QP:
+	case NODE_QUERY_WORKLOAD: break;
+	}
+}

@@ -1,0 +1,348 @@
+#include "sim/sim.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include "base/err.h"
+#include "base/pool.h"
+#include "base/rng.h"
+#include "fabric/cell.h"
+#include "sim/queue.h"
+
+#define FRAMES_SLAB 512u
+#define FRAMES_MAX  (1u << 24)
+#define CHECK_NS    NS_PER_US
+
+/* An event's value: the low bit tells deadlines (node << 1 | 1) from frames (a pointer). */
+#define DEADLINE_BIT 1u
+
+/* A frame on its way. */
+struct sim_frame {
+	struct sim_frame *next_free;
+	const uint8_t *bytes;
+	void *buffer;
+	uint32_t stored, size;
+	uint32_t source, target; /* ports, indexes in the topology */
+	uint32_t epoch;          /* of the link: another one by now means that it was cut */
+	uint16_t checksum_start, checksum_offset;
+};
+
+struct sim_device {
+	struct node *node;
+	dsf_instant scheduled_at; /* a deadline event is in the queue for this instant */
+};
+
+struct sim_link {
+	uint32_t epoch;
+	bool down;
+};
+
+struct sim {
+	const struct topo *topo;
+	struct dsf_memory memory;
+	struct sim_device *devices;
+	struct sim_link *links;
+	struct sim_queue queue;
+	struct dsf_pool frames;
+	dsf_instant now;
+	uint64_t hash;
+	struct sim_stats stats;
+	int err;
+};
+
+static void *allocate(void *user, size_t size)
+{
+	(void)user;
+	return calloc(1, size);
+}
+
+static void release(void *user, void *block, size_t size)
+{
+	(void)user;
+	(void)size;
+	free(block);
+}
+
+dsf_instant sim_now(const struct sim *s)
+{
+	return s->now;
+}
+
+uint64_t sim_hash(const struct sim *s)
+{
+	return s->hash;
+}
+
+struct sim_stats sim_stats(const struct sim *s)
+{
+	return s->stats;
+}
+
+struct node *sim_node(struct sim *s, uint32_t index)
+{
+	return s->devices[index].node;
+}
+
+static void push(struct sim *s, dsf_instant at, uint64_t value)
+{
+	int err = sim_queue_push(&s->queue, at, value);
+
+	if (err < 0)
+		s->err = err;
+}
+
+static void schedule(struct sim *s, uint32_t index)
+{
+	struct sim_device *d = &s->devices[index];
+	dsf_instant at = node_deadline(d->node);
+
+	/* An earlier event that is in the queue asks again when it comes. */
+	if (!dsf_time_before(at, d->scheduled_at))
+		return;
+	d->scheduled_at = dsf_time_max(at, s->now);
+	push(s, d->scheduled_at, (uint64_t)index << 1 | DEADLINE_BIT);
+}
+
+static void send_frame(struct sim *s, uint32_t index, const struct node_output *out)
+{
+	const struct topo_port *port = topo_node_port(s->topo, &s->topo->nodes[index], out->port);
+	const struct topo_link *link = &s->topo->links[port->link];
+	struct sim_frame *f;
+
+	if (s->links[port->link].down) {
+		s->stats.frames_cut++;
+		node_frame_done(s->devices[index].node, out->buffer);
+		return;
+	}
+	f = dsf_pool_take(&s->frames);
+	if (f == NULL) {
+		s->err = -ENOMEM;
+		node_frame_done(s->devices[index].node, out->buffer);
+		return;
+	}
+	assert(out->spans_count == 0); /* payload goes by name here */
+	*f = (struct sim_frame){ .bytes = out->head,
+		.buffer = out->buffer,
+		.stored = out->head_size,
+		.size = out->size,
+		.source = (uint32_t)(port - s->topo->ports),
+		.target = port->peer,
+		.epoch = s->links[port->link].epoch,
+		.checksum_start = out->checksum_start,
+		.checksum_offset = out->checksum_offset };
+	push(s, dsf_time_after(out->depart, link->delay_ns), (uint64_t)(uintptr_t)f);
+}
+
+static void drain(struct sim *s, uint32_t index)
+{
+	struct node *n = s->devices[index].node;
+	struct node_output out;
+
+	while (node_output(n, &out, s->now)) {
+		switch (out.kind) {
+		case NODE_OUTPUT_FRAME:
+			if (out.port == NODE_PORT_INBAND)
+				node_frame_done(n, out.buffer); /* no kernel listens there */
+			else
+				send_frame(s, index, &out);
+			break;
+		case NODE_OUTPUT_PLACE: node_memory_done(n, out.request, 0, s->now); break;
+		}
+	}
+	schedule(s, index);
+}
+
+static void fold(struct sim *s, uint64_t value)
+{
+	s->hash = dsf_mix(s->hash ^ value) + 0x9e3779b97f4a7c15ull;
+}
+
+static void expire_due(struct sim *s, uint32_t index)
+{
+	struct node *n = s->devices[index].node;
+
+	if (dsf_time_due(node_deadline(n), s->now))
+		node_expire(n, s->now);
+}
+
+static void deliver(struct sim *s, struct sim_frame *f)
+{
+	const struct topo_port *source = &s->topo->ports[f->source];
+	const struct topo_port *target = &s->topo->ports[f->target];
+	struct node_frame frame = { f->bytes, f->stored, f->size, f->checksum_start,
+		f->checksum_offset };
+
+	if (s->links[source->link].epoch != f->epoch) {
+		s->stats.frames_cut++;
+		if (!source->ethernet)
+			s->stats.cells_cut += dsf_load_be16(f->bytes + 16);
+	} else {
+		s->stats.frames++;
+		fold(s, s->now.ns);
+		fold(s, (uint64_t)f->target << 32 | f->size);
+		/* At one instant deadlines come before inputs, in both drivers. */
+		expire_due(s, target->node);
+		(void)node_frame_input(
+			s->devices[target->node].node, target->number, &frame, s->now);
+	}
+	node_frame_done(s->devices[source->node].node, f->buffer);
+	dsf_pool_give(&s->frames, f);
+	drain(s, target->node);
+}
+
+static void run_deadline(struct sim *s, uint32_t index)
+{
+	struct sim_device *d = &s->devices[index];
+
+	if (d->scheduled_at.ns != s->now.ns)
+		return; /* another one has taken its place */
+	d->scheduled_at = DSF_NEVER;
+	expire_due(s, index);
+	drain(s, index);
+}
+
+static void step(struct sim *s)
+{
+	struct sim_entry e;
+
+	if (!sim_queue_pop(&s->queue, &e))
+		return;
+	assert(!dsf_time_before(e.at, s->now));
+	s->now = e.at;
+	s->stats.events++;
+	if (e.value & DEADLINE_BIT)
+		run_deadline(s, (uint32_t)(e.value >> 1));
+	else
+		deliver(s, (struct sim_frame *)(uintptr_t)e.value);
+}
+
+int sim_run_until(struct sim *s, dsf_instant until)
+{
+	while (dsf_time_due(sim_queue_at(&s->queue), until) && s->err == 0)
+		step(s);
+	s->now = dsf_time_max(s->now, until);
+	return s->err;
+}
+
+bool sim_run_while(
+	struct sim *s, bool (*go_on)(void *user, struct sim *s), void *user, dsf_instant until)
+{
+	dsf_instant check_at = s->now;
+
+	while (dsf_time_due(sim_queue_at(&s->queue), until) && s->err == 0) {
+		if (dsf_time_due(check_at, s->now)) {
+			if (!go_on(user, s))
+				return true;
+			check_at = dsf_time_after(s->now, CHECK_NS);
+		}
+		step(s);
+	}
+	s->now = dsf_time_max(s->now, until);
+	return !go_on(user, s);
+}
+
+bool sim_ready(const struct sim *s)
+{
+	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
+		if (s->devices[i].node != NULL && !node_ready(s->devices[i].node))
+			return false;
+	return true;
+}
+
+static void set_carrier(struct sim *s, uint32_t port, bool up)
+{
+	const struct topo_port *p = &s->topo->ports[port];
+
+	node_carrier(s->devices[p->node].node, p->number, up, s->now);
+	drain(s, p->node);
+}
+
+void sim_link_set(struct sim *s, uint32_t link, bool up)
+{
+	struct sim_link *l = &s->links[link];
+
+	if (l->down != up)
+		return;
+	l->down = !up;
+	l->epoch++;
+	set_carrier(s, s->topo->links[link].port_a, up);
+	set_carrier(s, s->topo->links[link].port_b, up);
+}
+
+int sim_command(struct sim *s, uint32_t node, const struct node_command *command)
+{
+	int err = node_command(s->devices[node].node, command, s->now);
+
+	drain(s, node);
+	return err;
+}
+
+void sim_view(const struct sim *s, uint32_t node, enum node_query query, uint32_t filter,
+	node_row_fn row_fn, void *user)
+{
+	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
+		if ((node == TOPO_NONE || node == i) && s->devices[i].node != NULL)
+			node_view(s->devices[i].node, query, filter, row_fn, user, s->now);
+}
+
+static int make_devices(struct sim *s, const struct sim_config *config)
+{
+	for (uint32_t i = 0; i < s->topo->nodes_count; i++) {
+		struct node_config node = { .topo = s->topo,
+			.index = i,
+			.memory = &s->memory,
+			.trace = config->trace,
+			.seed = config->seed,
+			.control_dilation = 1,
+			.simulated = true };
+
+		s->devices[i].scheduled_at = DSF_NEVER;
+		s->devices[i].node = node_new(&node, s->now);
+		if (s->devices[i].node == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+struct sim *sim_new(const struct sim_config *config)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	s->topo = config->topo;
+	s->memory = (struct dsf_memory){ allocate, release, NULL };
+	dsf_pool_init(&s->frames, &s->memory, sizeof(struct sim_frame), FRAMES_SLAB, FRAMES_MAX);
+	s->devices = calloc(s->topo->nodes_count, sizeof(*s->devices));
+	s->links = calloc(s->topo->links_count, sizeof(*s->links));
+	if (s->devices == NULL || s->links == NULL || make_devices(s, config) < 0) {
+		sim_free(s);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < s->topo->links_count; i++) {
+		s->links[i].down = true;
+		sim_link_set(s, i, true);
+	}
+	return s;
+}
+
+void sim_free(struct sim *s)
+{
+	struct sim_entry e;
+
+	if (s == NULL)
+		return;
+	while (sim_queue_pop(&s->queue, &e)) {
+		struct sim_frame *f = (struct sim_frame *)(uintptr_t)e.value;
+
+		if (e.value & DEADLINE_BIT)
+			continue;
+		node_frame_done(s->devices[s->topo->ports[f->source].node].node, f->buffer);
+	}
+	for (uint32_t i = 0; s->devices != NULL && i < s->topo->nodes_count; i++)
+		node_free(s->devices[i].node);
+	dsf_pool_close(&s->frames);
+	sim_queue_close(&s->queue);
+	free(s->devices);
+	free(s->links);
+	free(s);
+}
