@@ -1,0 +1,412 @@
+#include "view/show.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/err.h"
+#include "view/json.h"
+#include "view/table.h"
+
+#define ARRAY_COUNT(a)      (sizeof(a) / sizeof(*(a)))
+#define PORT_NAME_MAX       (TOPO_NODE_NAME_MAX + 1 + TOPO_PORT_NAME_MAX + 1)
+#define COMMAND_WORDS_MAX   2u
+#define COMMAND_COLUMNS_MAX 14u
+
+/* Of each command: its words, the rows that are its result as they come (or what it makes of
+ * several), and the columns of its table. JSON has more than fits a terminal. */
+static const struct command {
+	const char *words[COMMAND_WORDS_MAX];
+	enum node_query query;
+	struct view_table_column columns[COMMAND_COLUMNS_MAX];
+} commands[] = {
+	[VIEW_SHOW_FABRIC] = { { "fabric" }, NODE_QUERY_PORT,
+		{ { "NODE", "node", 0 }, { "ROLE", "role", 0 }, { "PLANE", "plane", 0 },
+			{ "CLUSTER", "cluster", 0 }, { "FABRIC PORTS", "fabric_ports", 0 },
+			{ "LIVE", "fabric_ports_live", 0 },
+			{ "ISOLATED", "fabric_ports_isolated", 0 },
+			{ "DESTINATIONS", "destinations", 0 },
+			{ "REACHED", "destinations_reached", 0 },
+			{ "CUT BY BALANCE", "cut_by_balance", 0 } } },
+	[VIEW_SHOW_REACHABILITY] = { { "fabric", "reachability" }, NODE_QUERY_REACHABILITY,
+		{ { "NODE", "node", 0 }, { "DESTINATION", "destination", 0 },
+			{ "CUT", "cut_by_balance", 0 }, { "OUTPUT", "output", 0 },
+			{ "ADVERTISED", "advertised", 0 }, { "WITHDRAWN", "withdrawn", 0 } } },
+	[VIEW_SHOW_TOPOLOGY] = { { "fabric", "topology" }, NODE_QUERY_PORT,
+		{ { "A", "a", 0 }, { "B", "b", 0 }, { "KIND", "kind", 0 },
+			{ "RATE", "rate_bps", VIEW_TABLE_RATE },
+			{ "DELAY", "delay_ns", VIEW_TABLE_TIME }, { "STATE", "state", 0 } } },
+	[VIEW_SHOW_SYSTEM_PORT] = { { "systemport" }, NODE_QUERY_SYSTEM_PORT,
+		{ { "NODE", "node", 0 }, { "SYSTEM PORT", "system_port", 0 }, { "PORT", "port", 0 },
+			{ "RATE", "rate_bps", VIEW_TABLE_RATE }, { "SCOPE", "scope", 0 },
+			{ "STATE", "state", 0 } } },
+	[VIEW_SHOW_VOQ] = { { "voq" }, NODE_QUERY_VOQ,
+		{ { "NODE", "node", 0 }, { "SYSTEM PORT", "system_port", 0 },
+			{ "CLASS", "class", 0 }, { "PACKETS", "packets", 0 },
+			{ "BYTES", "bytes", 0 }, { "REQUESTED", "credits_requested", 0 },
+			{ "GRANTED", "credits_granted", 0 }, { "SENT", "sent_packets", 0 },
+			{ "DROPPED", "dropped", 0 }, { "MARKED", "ecn_marked", 0 },
+			{ "DELAY P99", "delay_p99_ns", VIEW_TABLE_TIME } } },
+	[VIEW_SHOW_NDP] = { { "ndp" }, NODE_QUERY_NDP,
+		{ { "NODE", "node", 0 }, { "ADDRESS", "address", 0 }, { "MAC", "mac", 0 },
+			{ "SYSTEM PORT", "system_port", 0 }, { "SWITCH", "switch", 0 },
+			{ "STATE", "state", 0 }, { "SCOPE", "scope", 0 } } },
+	[VIEW_SHOW_ROUTE] = { { "route" }, NODE_QUERY_ROUTE,
+		{ { "NODE", "node", 0 }, { "PREFIX", "prefix", 0 }, { "ORIGIN", "origin", 0 },
+			{ "SYSTEM PORT", "system_port", 0 } } },
+	[VIEW_SHOW_PORT] = { { "port" }, NODE_QUERY_PORT,
+		{ { "NODE", "node", 0 }, { "PORT", "port", 0 }, { "PEER", "peer", 0 },
+			{ "CARRIER", "carrier", 0 }, { "LIVE", "live", 0 },
+			{ "ISOLATED", "isolated", 0 }, { "RATE", "rate_bps", VIEW_TABLE_RATE },
+			{ "FRAMES TX", "frames_tx", 0 }, { "FRAMES RX", "frames_rx", 0 },
+			{ "CELLS TX", "cells_tx", 0 }, { "CELLS RX", "cells_rx", 0 },
+			{ "DROPPED TX", "dropped_tx", 0 }, { "LOST RX", "lost_rx", 0 } } },
+	[VIEW_SHOW_COUNTERS] = { { "counters" }, NODE_QUERY_COUNTERS,
+		{ { "NODE", "node", 0 }, { "PACKETS RX", "packets_rx", 0 },
+			{ "PACKETS TX", "packets_tx", 0 }, { "CELLS RX", "cells_rx", 0 },
+			{ "CELLS TX", "cells_tx", 0 }, { "LOST", "cells_lost", 0 },
+			{ "REASM ERRORS", "reassembly_errors", 0 },
+			{ "FABRIC DROPS", "fabric_drops", 0 }, { "VOQ DROPS", "voq_drops", 0 },
+			{ "EGRESS DROPS", "egress_drops", 0 }, { "NIC DROPS", "nic_drops", 0 },
+			{ "ECN MARKS", "ecn_marks", 0 },
+			{ "EMULATOR DROPS", "emulator_drops", 0 } } },
+	[VIEW_SHOW_NIC] = { { "nic" }, NODE_QUERY_NIC,
+		{ { "NODE", "node", 0 }, { "NIC", "nic", 0 }, { "PORTS", "ports", 0 },
+			{ "UP", "ports_up", 0 }, { "CONNECTIONS", "connections", 0 },
+			{ "PACKETS TX", "packets_tx", 0 }, { "PACKETS RX", "packets_rx", 0 },
+			{ "BYTES TX", "bytes_tx", 0 }, { "BYTES RX", "bytes_rx", 0 },
+			{ "RETRANSMITS", "retransmits", 0 }, { "DUPLICATES", "duplicates", 0 } } },
+	[VIEW_SHOW_PATHS] = { { "paths" }, NODE_QUERY_PATHS,
+		{ { "NODE", "node", 0 }, { "NIC", "nic", 0 }, { "CONNECTION", "connection", 0 },
+			{ "PATH", "path", 0 }, { "PLANE", "plane", 0 },
+			{ "UDP PORT", "udp_source_port", 0 }, { "STATE", "state", 0 },
+			{ "RTT", "rtt_ns", VIEW_TABLE_TIME }, { "CWND", "cwnd_bytes", 0 },
+			{ "ECN", "ecn_fraction", 0 }, { "BYTES", "bytes", 0 },
+			{ "RETRANSMITS", "retransmits", 0 } } },
+	[VIEW_SHOW_QP] = { { "qp" }, NODE_QUERY_QP,
+		{ { "NODE", "node", 0 }, { "NIC", "nic", 0 }, { "CONNECTION", "connection", 0 },
+			{ "QP", "qp", 0 }, { "SENT", "messages_sent", 0 },
+			{ "DONE", "messages_done", 0 }, { "BYTES SENT", "bytes_sent", 0 },
+			{ "BYTES RECEIVED", "bytes_received", 0 } } },
+};
+
+static int find_node(
+	const struct topo *t, const char *name, uint32_t *node, char why[VIEW_SHOW_WHY_MAX])
+{
+	*node = topo_find_node(t, name);
+	if (*node != TOPO_NONE)
+		return 0;
+	snprintf(why, VIEW_SHOW_WHY_MAX, "no node %.*s in lab %s", TOPO_NODE_NAME_MAX, name,
+		t->name);
+	return -DSF_E_UNKNOWN;
+}
+
+/* The command with the most words of which all are there, in order. */
+static const struct command *find_command(const char *const *words, size_t count, size_t *taken)
+{
+	const struct command *best = NULL;
+
+	*taken = 0;
+	for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
+		size_t have = 0;
+
+		while (have < COMMAND_WORDS_MAX && commands[i].words[have] != NULL &&
+			have < count && strcmp(words[have], commands[i].words[have]) == 0)
+			have++;
+		if ((have == COMMAND_WORDS_MAX || commands[i].words[have] == NULL) &&
+			have > *taken) {
+			best = &commands[i];
+			*taken = have;
+		}
+	}
+	return best;
+}
+
+int view_show_parse(const struct topo *t, const char *const *words, size_t count,
+	struct view_show *show, char why[VIEW_SHOW_WHY_MAX])
+{
+	const char *plain[COMMAND_WORDS_MAX + 1];
+	const struct command *command;
+	size_t plain_count = 0, taken;
+
+	*show = (struct view_show){ .node = TOPO_NONE, .destination = TOPO_NONE };
+	for (size_t i = 0; i < count; i++) {
+		const char *name = NULL;
+
+		if (strcmp(words[i], "--node") == 0)
+			name = i + 1 < count ? words[++i] : "";
+		else if (strncmp(words[i], "--node=", 7) == 0)
+			name = words[i] + 7;
+		if (name != NULL && find_node(t, name, &show->node, why) < 0)
+			return -DSF_E_UNKNOWN;
+		if (name != NULL)
+			continue;
+		if (plain_count == ARRAY_COUNT(plain)) {
+			snprintf(why, VIEW_SHOW_WHY_MAX, "too many words at %.64s", words[i]);
+			return -DSF_E_UNKNOWN;
+		}
+		plain[plain_count++] = words[i];
+	}
+	command = find_command(plain, plain_count, &taken);
+	if (command == NULL) {
+		snprintf(why, VIEW_SHOW_WHY_MAX, "nothing to show is called %.64s",
+			plain_count > 0 ? plain[0] : "\"\"");
+		return -DSF_E_UNKNOWN;
+	}
+	show->what = (enum view_show_what)(command - commands);
+	if (taken == plain_count)
+		return 0;
+	if (show->what == VIEW_SHOW_REACHABILITY && plain_count == taken + 1)
+		return find_node(t, plain[taken], &show->destination, why);
+	snprintf(why, VIEW_SHOW_WHY_MAX, "%.64s has no part %.64s", view_show_name(show->what),
+		plain[taken]);
+	return -DSF_E_UNKNOWN;
+}
+
+const char *view_show_name(enum view_show_what what)
+{
+	switch (what) {
+	case VIEW_SHOW_REACHABILITY: return "fabric reachability";
+	case VIEW_SHOW_TOPOLOGY: return "fabric topology";
+	case VIEW_SHOW_FABRIC:
+	case VIEW_SHOW_SYSTEM_PORT:
+	case VIEW_SHOW_VOQ:
+	case VIEW_SHOW_NDP:
+	case VIEW_SHOW_ROUTE:
+	case VIEW_SHOW_PORT:
+	case VIEW_SHOW_COUNTERS:
+	case VIEW_SHOW_NIC:
+	case VIEW_SHOW_PATHS:
+	case VIEW_SHOW_QP: break;
+	}
+	return commands[what].words[0];
+}
+
+/* Leaves the rows whose destination it is. */
+static void keep_destination(cJSON *rows, const char *destination)
+{
+	cJSON *row = rows->child, *next;
+
+	for (; row != NULL; row = next) {
+		const char *name = view_json_text(row, "destination");
+
+		next = row->next;
+		if (name == NULL || strcmp(name, destination) != 0)
+			cJSON_Delete(cJSON_DetachItemViaPointer(rows, row));
+	}
+}
+
+/* What `show fabric` says of one switch. */
+struct summary {
+	uint32_t ports, live, isolated, destinations, reached, cut;
+	bool seen;
+};
+
+static struct summary *summary_of(const struct topo *t, struct summary *all, const cJSON *row)
+{
+	const char *name = view_json_text(row, "node");
+	uint32_t node = name != NULL ? topo_find_node(t, name) : TOPO_NONE;
+
+	return node == TOPO_NONE ? NULL : &all[node];
+}
+
+static bool is_true(const cJSON *row, const char *key)
+{
+	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, key));
+}
+
+static void sum_ports(const struct topo *t, struct summary *all, const cJSON *rows)
+{
+	const cJSON *row;
+
+	cJSON_ArrayForEach(row, rows)
+	{
+		const char *kind = view_json_text(row, "kind");
+		struct summary *s = summary_of(t, all, row);
+
+		if (s == NULL || kind == NULL)
+			continue;
+		s->seen = true;
+		if (strcmp(kind, topo_link_kind_name(TOPO_LINK_FABRIC)) != 0 &&
+			strcmp(kind, topo_link_kind_name(TOPO_LINK_SPINE)) != 0)
+			continue;
+		s->ports++;
+		s->live += is_true(row, "live");
+		s->isolated += is_true(row, "isolated");
+	}
+}
+
+static void sum_destinations(const struct topo *t, struct summary *all, const cJSON *rows)
+{
+	const cJSON *row;
+
+	cJSON_ArrayForEach(row, rows)
+	{
+		const cJSON *output = cJSON_GetObjectItemCaseSensitive(row, "output");
+		const char *destination = view_json_text(row, "destination");
+		struct summary *s = summary_of(t, all, row);
+
+		/* A node's row about itself has no output: it is there. */
+		if (s == NULL || destination == NULL ||
+			strcmp(destination, view_json_text(row, "node")) == 0)
+			continue;
+		s->destinations++;
+		s->reached += output != NULL && output->child != NULL;
+		s->cut += is_true(row, "cut_by_balance");
+	}
+}
+
+static bool add_optional(cJSON *o, const char *key, uint32_t value)
+{
+	return value == TOPO_NONE ? view_json_add_text(o, key, NULL)
+				  : view_json_add_u64(o, key, value);
+}
+
+static cJSON *summary_row(const struct topo_node *n, const struct summary *s)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	if (o != NULL && view_json_add_text(o, "node", n->name) &&
+		view_json_add_text(o, "role", topo_role_name(n->role)) &&
+		add_optional(o, "plane", n->plane) && add_optional(o, "cluster", n->cluster) &&
+		view_json_add_u64(o, "fabric_ports", s->ports) &&
+		view_json_add_u64(o, "fabric_ports_live", s->live) &&
+		view_json_add_u64(o, "fabric_ports_isolated", s->isolated) &&
+		view_json_add_u64(o, "destinations", s->destinations) &&
+		view_json_add_u64(o, "destinations_reached", s->reached) &&
+		view_json_add_u64(o, "cut_by_balance", s->cut))
+		return o;
+	cJSON_Delete(o);
+	return NULL;
+}
+
+static cJSON *run_fabric(
+	const struct view_show *show, const struct topo *t, const struct view_show_source *source)
+{
+	struct summary *all = calloc(t->nodes_count, sizeof(*all));
+	cJSON *ports = source->rows(source->user, NODE_QUERY_PORT, show->node);
+	cJSON *reach = ports == NULL
+			       ? NULL
+			       : source->rows(source->user, NODE_QUERY_REACHABILITY, show->node);
+	cJSON *result = all == NULL || reach == NULL ? NULL : cJSON_CreateArray();
+
+	if (result != NULL) {
+		sum_ports(t, all, ports);
+		sum_destinations(t, all, reach);
+	}
+	for (uint32_t i = 0; result != NULL && i < t->nodes_count; i++) {
+		if (!all[i].seen || t->nodes[i].switch_index == TOPO_NONE)
+			continue;
+		if (!view_json_append(result, summary_row(&t->nodes[i], &all[i]))) {
+			cJSON_Delete(result);
+			result = NULL;
+		}
+	}
+	cJSON_Delete(ports);
+	cJSON_Delete(reach);
+	free(all);
+	return result;
+}
+
+/* The port rows by index of the port in the topology; NULL where a node gave none. */
+static const cJSON **index_ports(const struct topo *t, const cJSON *rows)
+{
+	const cJSON **by_port = calloc(t->ports_count + 1u, sizeof(*by_port)), *row;
+
+	if (by_port == NULL)
+		return NULL;
+	cJSON_ArrayForEach(row, rows)
+	{
+		const char *node = view_json_text(row, "node"), *port = view_json_text(row, "port");
+		char name[PORT_NAME_MAX];
+		uint32_t index;
+
+		if (node == NULL || port == NULL)
+			continue;
+		snprintf(name, sizeof(name), "%s:%s", node, port);
+		index = topo_find_port(t, name);
+		if (index != TOPO_NONE)
+			by_port[index] = row;
+	}
+	return by_port;
+}
+
+/* What both ends think of a link; an end that says nothing is a dead node's, or external. */
+static const char *link_state(const cJSON *a, const cJSON *b)
+{
+	if ((a != NULL && !is_true(a, "carrier")) || (b != NULL && !is_true(b, "carrier")))
+		return "down";
+	if (a == NULL && b == NULL)
+		return "unknown";
+	if ((a != NULL && is_true(a, "isolated")) || (b != NULL && is_true(b, "isolated")))
+		return "isolated";
+	if ((a != NULL && !is_true(a, "live")) || (b != NULL && !is_true(b, "live")))
+		return "silent";
+	return "up";
+}
+
+static cJSON *link_row(const struct topo *t, const struct topo_link *link, const char *state)
+{
+	const struct topo_port *a = &t->ports[link->port_a], *b = &t->ports[link->port_b];
+	char name_a[PORT_NAME_MAX], name_b[PORT_NAME_MAX];
+	cJSON *o = cJSON_CreateObject();
+
+	snprintf(name_a, sizeof(name_a), "%s:%s", t->nodes[a->node].name, a->name);
+	snprintf(name_b, sizeof(name_b), "%s:%s", t->nodes[b->node].name, b->name);
+	if (o != NULL && view_json_add_text(o, "a", name_a) && view_json_add_text(o, "b", name_b) &&
+		view_json_add_text(o, "kind", topo_link_kind_name(link->kind)) &&
+		view_json_add_u64(o, "rate_bps", link->rate_bps) &&
+		view_json_add_u64(o, "delay_ns", link->delay_ns) &&
+		view_json_add_text(o, "state", state))
+		return o;
+	cJSON_Delete(o);
+	return NULL;
+}
+
+static cJSON *run_topology(
+	const struct view_show *show, const struct topo *t, const struct view_show_source *source)
+{
+	cJSON *ports = source->rows(source->user, NODE_QUERY_PORT, TOPO_NONE);
+	const cJSON **by_port = ports != NULL ? index_ports(t, ports) : NULL;
+	cJSON *result = by_port != NULL ? cJSON_CreateArray() : NULL;
+
+	for (uint32_t i = 0; result != NULL && i < t->links_count; i++) {
+		const struct topo_link *link = &t->links[i];
+
+		if (show->node != TOPO_NONE && t->ports[link->port_a].node != show->node &&
+			t->ports[link->port_b].node != show->node)
+			continue;
+		if (!view_json_append(result,
+			    link_row(t, link,
+				    link_state(by_port[link->port_a], by_port[link->port_b])))) {
+			cJSON_Delete(result);
+			result = NULL;
+		}
+	}
+	free(by_port);
+	cJSON_Delete(ports);
+	return result;
+}
+
+cJSON *view_show_run(
+	const struct view_show *show, const struct topo *t, const struct view_show_source *source)
+{
+	cJSON *rows;
+
+	if (show->what == VIEW_SHOW_FABRIC)
+		return run_fabric(show, t, source);
+	if (show->what == VIEW_SHOW_TOPOLOGY)
+		return run_topology(show, t, source);
+	rows = source->rows(source->user, commands[show->what].query, show->node);
+	if (rows != NULL && show->destination != TOPO_NONE)
+		keep_destination(rows, t->nodes[show->destination].name);
+	return rows;
+}
+
+char *view_show_text(const struct view_show *show, const cJSON *result)
+{
+	const struct command *command = &commands[show->what];
+	size_t columns = 0;
+
+	while (columns < COMMAND_COLUMNS_MAX && command->columns[columns].title != NULL)
+		columns++;
+	return view_table_text(result, command->columns, columns);
+}
