@@ -20,11 +20,9 @@
 #define URING_FILES_MAX  160u
 
 enum uring_kind {
-	URING_KIND_PORT_RX = 1, /* index: port */
-	URING_KIND_PORT_TX,     /* index: port; comes only when a send failed */
-	URING_KIND_TUN_RX,
-	URING_KIND_TUN_TX,
-	URING_KIND_CARRIER,
+	URING_KIND_PORT_RX = 1, /* index: place of the port */
+	URING_KIND_PORT_TX,     /* same; comes only when a send failed */
+	URING_KIND_LINKS,
 	URING_KIND_CONTROL_RX,
 	URING_KIND_CONTROL_TX,
 	URING_KIND_SIGNAL,

@@ -132,13 +132,15 @@ bool uring_port_arm(struct uring_port *p, struct uring_loop *loop)
 
 	if (sqe == NULL)
 		return false;
-	if (p->config.kind == URING_PORT_FABRIC)
-		io_uring_prep_recv_multishot(sqe, p->slot, NULL, 0, 0);
-	else
-		io_uring_prep_recvmsg_multishot(sqe, p->slot, &p->receive, 0);
+	switch (p->config.kind) {
+	case URING_PORT_FABRIC: io_uring_prep_recv_multishot(sqe, p->slot, NULL, 0, 0); break;
+	case URING_PORT_ETHERNET:
+	case URING_PORT_HOST: io_uring_prep_recvmsg_multishot(sqe, p->slot, &p->receive, 0); break;
+	case URING_PORT_TUN: io_uring_prep_read(sqe, p->slot, NULL, p->buffers->size, 0); break;
+	}
 	sqe->flags |= IOSQE_BUFFER_SELECT;
 	sqe->buf_group = p->buffers->group;
-	uring_loop_entry_done(loop, sqe, uring_tag(URING_KIND_PORT_RX, p->config.number));
+	uring_loop_entry_done(loop, sqe, uring_tag(URING_KIND_PORT_RX, p->config.index));
 	p->armed = true;
 	return true;
 }
@@ -193,12 +195,12 @@ int uring_port_parse(struct uring_port *p, const struct uring_clock *clock, uint
 	dsf_instant depart;
 
 	a->checksum_start = a->checksum_offset = NODE_CHECKSUM_NONE;
-	if (p->config.kind != URING_PORT_FABRIC)
+	if (p->config.kind == URING_PORT_ETHERNET || p->config.kind == URING_PORT_HOST)
 		return parse_packet(p, clock, buffer, size, a);
 	a->bytes = buffer;
 	a->size = size;
 	a->due = clock->last; /* what we can't read is the node's to refuse, at once */
-	if (fabric_train_departure(buffer, size, &depart) &&
+	if (p->config.kind == URING_PORT_FABRIC && fabric_train_departure(buffer, size, &depart) &&
 		dsf_time_before(depart, dsf_time_after(clock->last, DEPARTURE_AHEAD_MAX_NS)))
 		a->due = dsf_time_after(depart, p->config.delay_ns);
 	return 0;
@@ -209,7 +211,8 @@ void uring_port_collect_drops(struct uring_port *p, struct uring_fidelity *f)
 	struct tpacket_stats stats;
 	socklen_t size = sizeof(stats);
 
-	if (p->fd >= 0 && getsockopt(p->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
+	if (p->fd >= 0 && p->config.kind != URING_PORT_TUN &&
+		getsockopt(p->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
 		f->drops[URING_DROP_SOCKET] += stats.tp_drops;
 }
 
@@ -229,7 +232,10 @@ void uring_port_settle(struct uring_port *p, struct uring_fidelity *f)
 {
 	if (p->refused == 0)
 		return;
-	if (!link_is_up(p)) {
+	if (p->config.kind == URING_PORT_TUN) {
+		f->drops[URING_DROP_TUN] += p->refused;
+		log_warn("%s: the kernel refused %u packets", p->config.name, p->refused);
+	} else if (!link_is_up(p)) {
 		f->cut += p->refused;
 	} else if (p->config.kind == URING_PORT_HOST) {
 		f->nic_drops += p->refused;

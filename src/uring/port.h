@@ -29,11 +29,13 @@ enum uring_port_kind {
 	URING_PORT_FABRIC,   /* trains */
 	URING_PORT_ETHERNET, /* a switch's Ethernet port */
 	URING_PORT_HOST,     /* a host's: only the given UDP ports */
+	URING_PORT_TUN,      /* inband0: tun.h */
 };
 
 struct uring_port_config {
 	const char *name; /* of the network device; borrowed while the port is open */
-	uint32_t number;
+	uint32_t number;  /* node.h's */
+	uint32_t index;   /* place among the process's ports */
 	enum uring_port_kind kind;
 	uint64_t delay_ns; /* from arrival (train: departure) to due */
 	uint16_t udp_ports[URING_PORT_UDP_PORTS_MAX];
@@ -80,8 +82,8 @@ int uring_port_parse(struct uring_port *p, const struct uring_clock *clock, uint
 /* Adds what the socket has dropped since the last call. */
 void uring_port_collect_drops(struct uring_port *p, struct uring_fidelity *f);
 
-/* Books refused sends: cut when the link is down, else a drop of the emulator (or, on a host, of its
- * own queueing discipline, which is modelled). */
+/* Books refused sends: cut when the link is down, else a drop of the emulator (or, on a host, of
+ * its own queueing discipline, which is modelled). */
 void uring_port_settle(struct uring_port *p, struct uring_fidelity *f);
 
 #endif

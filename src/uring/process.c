@@ -1,24 +1,19 @@
 #include "uring/process.h"
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
+#include <poll.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/err.h"
 #include "fabric/cell.h"
 #include "uring/log.h"
+#include "uring/request.h"
 
-#define TRAIN_BUFFERS_MAX  64u
-#define PACKET_BUFFERS_MAX 128u
-#define BUFFER_ALIGN       64u
-#define INPUTS_MAX         256u  /* handled before outputs are taken */
-#define OUTPUTS_MAX        1024u /* taken in one turn */
-#define COMPLETIONS_MAX    512u
-#define COALESCED_COUNT    (URING_CQ_ENTRIES / 2) /* completions that end a coalescing sleep early */
-#define CLOCK_EVERY        16u                    /* inputs between two readings of the clock */
-
-#define NS_PER_100_MS (100 * NS_PER_MS)
-
-enum buffer_group { GROUP_TRAINS, GROUP_PACKETS };
+#define INPUTS_MAX      256u  /* handled before outputs are taken */
+#define OUTPUTS_MAX     1024u /* taken in one turn */
+#define COMPLETIONS_MAX 512u
+#define COALESCED_COUNT (URING_CQ_ENTRIES / 2) /* completions that end a coalescing sleep early */
+#define CLOCK_EVERY     16u                    /* inputs between two readings of the clock */
 
 /* Fidelity and order. */
 
@@ -65,9 +60,19 @@ static unsigned handle_due(struct uring_process *p, unsigned limit)
 	return count;
 }
 
+static struct uring_port *port_of(struct uring_process *p, uint32_t number)
+{
+	if (number == NODE_PORT_INBAND) {
+		assert(p->ports_count > p->self->ports_count);
+		return &p->ports[p->self->ports_count];
+	}
+	assert(number < p->self->ports_count);
+	return &p->ports[number];
+}
+
 static void send_or_wait(struct uring_process *p, const struct node_output *out)
 {
-	struct uring_port *port = &p->ports[out->port];
+	struct uring_port *port = port_of(p, out->port);
 
 	if (port->config.kind != URING_PORT_FABRIC && !dsf_time_due(out->depart, p->clock.last) &&
 		uring_transmit_wait(&p->transmit, out))
@@ -84,10 +89,7 @@ static unsigned take_outputs(struct uring_process *p)
 	uring_transmit_due(&p->transmit, p->ports, p->clock.last);
 	for (; count < OUTPUTS_MAX && node_output(p->node, &out, p->now); count++) {
 		switch (out.kind) {
-		case NODE_OUTPUT_FRAME:
-			assert(out.port < p->self->ports_count);
-			send_or_wait(p, &out);
-			break;
+		case NODE_OUTPUT_FRAME: send_or_wait(p, &out); break;
 		case NODE_OUTPUT_PLACE:
 			status = uring_memory_place(&p->payload, &out.spans[0], out.head);
 			node_memory_done(p->node, out.request, status, p->now);
@@ -159,6 +161,38 @@ static void complete_receive(struct uring_process *p, const struct io_uring_cqe 
 	}
 }
 
+static void link_changed(void *user, const struct netns_link_state *state)
+{
+	struct uring_process *p = user;
+
+	for (uint32_t i = 0; i < p->self->ports_count; i++)
+		if (p->ports[i].ifindex == state->ifindex)
+			uring_process_carrier(p, i, state->carrier && !state->deleted);
+}
+
+void uring_process_read_links(struct uring_process *p)
+{
+	int err = netns_monitor_read(&p->links, link_changed, p);
+
+	if (err < 0)
+		log_warn("news of links: %s", uring_err_text(err));
+}
+
+static void complete_links(struct uring_process *p, const struct io_uring_cqe *cqe)
+{
+	if (cqe->res > 0)
+		uring_process_read_links(p);
+	if (!(cqe->flags & IORING_CQE_F_MORE)) {
+		p->watching_links = false;
+		p->rearm = true;
+	}
+}
+
+static void handle_line(void *user, const char *line, size_t size)
+{
+	uring_request_handle(user, line, size);
+}
+
 static void complete(struct uring_process *p, const struct io_uring_cqe *cqe)
 {
 	switch (uring_tag_kind(cqe->user_data)) {
@@ -167,12 +201,15 @@ static void complete(struct uring_process *p, const struct io_uring_cqe *cqe)
 		if (cqe->res < 0)
 			p->ports[uring_tag_index(cqe->user_data)].refused++;
 		break;
-	case URING_KIND_TUN_RX:
-	case URING_KIND_TUN_TX:
-	case URING_KIND_CARRIER:
+	case URING_KIND_LINKS: complete_links(p, cqe); break;
 	case URING_KIND_CONTROL_RX:
-	case URING_KIND_CONTROL_TX:
-	case URING_KIND_SIGNAL: break;
+		uring_control_input(&p->control, cqe->res, handle_line, p);
+		break;
+	case URING_KIND_CONTROL_TX: uring_control_sent(&p->control, cqe->res); break;
+	case URING_KIND_SIGNAL:
+		log_info("stopping: signal");
+		p->stopping = true;
+		break;
 	}
 }
 
@@ -191,12 +228,35 @@ static unsigned reap(struct uring_process *p)
 	return total;
 }
 
+static bool watch_links(struct uring_process *p)
+{
+	struct io_uring_sqe *sqe = uring_loop_entry(&p->loop);
+
+	if (sqe == NULL)
+		return false;
+	/* Not a registered file: polled once in a while. */
+	io_uring_prep_poll_multishot(sqe, netns_monitor_fd(&p->links), POLLIN);
+	sqe->user_data = uring_tag(URING_KIND_LINKS, 0);
+	return true;
+}
+
+static bool watch_signals(struct uring_process *p)
+{
+	struct io_uring_sqe *sqe = uring_loop_entry(&p->loop);
+
+	if (sqe == NULL)
+		return false;
+	io_uring_prep_read(sqe, p->signal_fd, p->signal_bytes, sizeof(p->signal_bytes), 0);
+	sqe->user_data = uring_tag(URING_KIND_SIGNAL, 0);
+	return true;
+}
+
 /* Starts receives again that have ended, where the kernel would find a buffer. */
 static void rearm(struct uring_process *p)
 {
 	bool left = false;
 
-	for (uint32_t i = 0; i < p->self->ports_count; i++) {
+	for (uint32_t i = 0; i < p->ports_count; i++) {
 		struct uring_port *port = &p->ports[i];
 
 		if (port->armed || port->fd < 0)
@@ -204,12 +264,16 @@ static void rearm(struct uring_process *p)
 		if (port->buffers->taken == port->buffers->count || !uring_port_arm(port, &p->loop))
 			left = true;
 	}
+	if (!p->watching_links && p->links.fd >= 0)
+		left |= !(p->watching_links = watch_links(p));
+	if (!p->watching_signals && p->signal_fd >= 0)
+		left |= !(p->watching_signals = watch_signals(p));
 	p->rearm = left;
 }
 
 static void settle_ports(struct uring_process *p)
 {
-	for (uint32_t i = 0; i < p->self->ports_count; i++)
+	for (uint32_t i = 0; i < p->ports_count; i++)
 		uring_port_settle(&p->ports[i], &p->fidelity);
 }
 
@@ -248,6 +312,9 @@ int uring_process_turn(struct uring_process *p)
 	completed = reap(p);
 	handled = handle_due(p, INPUTS_MAX);
 	sent = take_outputs(p);
+	uring_request_tell(p);
+	uring_control_arm(&p->control, &p->loop);
+	p->stopping |= p->control.ended;
 	if (p->rearm)
 		rearm(p);
 	if (completed > 0)
@@ -275,180 +342,29 @@ void uring_process_carrier(struct uring_process *p, uint32_t port, bool up)
 	p->fidelity.cut += uring_transmit_cut(&p->transmit, port);
 }
 
+static void count_overruns(void *user, const struct netns_link_state *state)
+{
+	struct uring_process *p = user;
+	const struct uring_port *tun = port_of(p, NODE_PORT_INBAND);
+
+	if (state->ifindex != tun->ifindex || state->tx_dropped < p->tun_overruns)
+		return;
+	p->fidelity.drops[URING_DROP_TUN] += state->tx_dropped - p->tun_overruns;
+	p->tun_overruns = state->tx_dropped;
+}
+
 void uring_process_collect_drops(struct uring_process *p)
 {
-	for (uint32_t i = 0; i < p->self->ports_count; i++)
+	int fd;
+
+	for (uint32_t i = 0; i < p->ports_count; i++)
 		uring_port_collect_drops(&p->ports[i], &p->fidelity);
-}
-
-/* Setting up. */
-
-static struct uring_port_config port_config(const struct uring_process *p, uint32_t number)
-{
-	const struct topo_port *port = topo_node_port(p->topo, p->self, number);
-	const struct topo_port *peer = &p->topo->ports[port->peer];
-	enum topo_role peer_role = p->topo->nodes[peer->node].role;
-	struct uring_port_config c;
-
-	memset(&c, 0, sizeof(c));
-	c.name = port->name;
-	c.number = number;
-	c.kind = !port->ethernet ? URING_PORT_FABRIC
-				 : (p->self->role == TOPO_ROLE_HOST ? URING_PORT_HOST
-								    : URING_PORT_ETHERNET);
-	/* Between two of our switches the sender of a packet has held the link's delay; towards
-	 * hosts, which hold nothing, the switch models it both ways. */
-	if (c.kind == URING_PORT_FABRIC ||
-		(c.kind == URING_PORT_ETHERNET &&
-			(peer_role == TOPO_ROLE_HOST || peer_role == TOPO_ROLE_EXTERNAL)))
-		c.delay_ns = p->topo->links[port->link].delay_ns;
-	return c;
-}
-
-/* Buffers fit the largest MTU among the node's links of that kind; 0: it has none. */
-static uint32_t buffer_size(const struct uring_process *p, bool ethernet)
-{
-	uint32_t mtu = 0, overhead;
-
-	for (uint32_t i = 0; i < p->self->ports_count; i++) {
-		const struct topo_port *port = topo_node_port(p->topo, p->self, i);
-
-		if (port->ethernet == ethernet && p->topo->links[port->link].mtu > mtu)
-			mtu = p->topo->links[port->link].mtu;
-	}
-	if (mtu == 0)
-		return 0;
-	overhead = uring_port_overhead(ethernet ? URING_PORT_ETHERNET : URING_PORT_FABRIC);
-	overhead += 18; /* Ethernet header and a VLAN tag */
-	return (mtu + overhead + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
-}
-
-static int open_buffers(struct uring_process *p)
-{
-	uint32_t train_size = buffer_size(p, false), packet_size = buffer_size(p, true);
-	int err = 0;
-
-	if (train_size > 0)
-		err = uring_buffers_open(&p->trains, &p->loop, &uring_memory_core, GROUP_TRAINS,
-			train_size, TRAIN_BUFFERS_MAX);
-	if (err == 0 && packet_size > 0)
-		err = uring_buffers_open(&p->packets, &p->loop, &uring_memory_core, GROUP_PACKETS,
-			packet_size, PACKET_BUFFERS_MAX);
-	return err;
-}
-
-static int open_ports(struct uring_process *p)
-{
-	p->ports = calloc(p->self->ports_count + 1, sizeof(*p->ports));
-	if (p->ports == NULL)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < p->self->ports_count; i++)
-		p->ports[i].fd = -1;
-	for (uint32_t i = 0; i < p->self->ports_count; i++) {
-		struct uring_port_config c = port_config(p, i);
-		int err = uring_port_open(&p->ports[i], &c, &p->loop,
-			c.kind == URING_PORT_FABRIC ? &p->trains : &p->packets);
-
-		if (err < 0) {
-			log_err("port %s: %s", c.name, uring_err_text(err));
-			return err;
-		}
-	}
-	p->rearm = true;
-	return 0;
-}
-
-static int open_node(struct uring_process *p)
-{
-	uint32_t dilation = p->topo->time_dilation;
-	struct node_config config = {
-		.topo = p->topo,
-		.index = p->config.index,
-		.memory = &uring_memory_core,
-		.trace = &p->trace,
-		.seed = p->topo->seed,
-		/* Noise of a live machine must not look like silence or loss. */
-		.reach_refresh_min_ns = NS_PER_100_MS / dilation,
-		.reassembly_min_ns = 3 * NS_PER_100_MS / dilation,
-		.watchdog_min_ns = NS_PER_S / dilation,
-		.probe_min_ns = 3 * NS_PER_100_MS / dilation,
-	};
-
-	p->node = node_new(&config, p->clock.last);
-	p->now = p->clock.last;
-	return p->node == NULL ? -ENOMEM : 0;
-}
-
-/* Half a train's time on the fastest port, in wall time; 0 where nothing is dilated. */
-static uint64_t coalescing_gap(const struct uring_process *p)
-{
-	uint64_t fastest_bps = 0;
-
-	for (uint32_t i = 0; i < p->self->ports_count; i++) {
-		const struct topo_port *port = topo_node_port(p->topo, p->self, i);
-		uint64_t rate_bps = p->topo->links[port->link].rate_bps;
-
-		if (rate_bps == 0)
-			return 0;
-		if (rate_bps > fastest_bps)
-			fastest_bps = rate_bps;
-	}
-	if (fastest_bps == 0 || p->topo->time_dilation <= 1)
-		return 0;
-	return dsf_time_of_bytes(p->topo->fabric.train_bytes, fastest_bps) *
-	       p->topo->time_dilation / 2;
-}
-
-static void trace_nothing(void *user, const struct dsf_event *event)
-{
-	(void)user;
-	(void)event;
-}
-
-int uring_process_open(struct uring_process *p, const struct uring_node_config *config)
-{
-	int err;
-
-	memset(p, 0, sizeof(*p));
-	p->config = *config;
-	p->topo = config->topo;
-	p->self = &config->topo->nodes[config->index];
-	p->trace = (struct dsf_trace){ trace_nothing, p };
-	uring_clock_init(&p->clock, config->epoch_ns, config->topo->time_dilation);
-	uring_hold_init(&p->hold, &uring_memory_core);
-	p->gap_ns = coalescing_gap(p);
-	err = uring_loop_open(&p->loop);
-	if (err < 0) {
-		log_err("io_uring: %s", uring_err_text(err));
-		return err;
-	}
-	err = open_buffers(p);
-	if (err == 0)
-		err = open_node(p);
-	if (err == 0)
-		err = uring_transmit_open(
-			&p->transmit, &p->loop, &uring_memory_core, &p->payload, p->node);
-	if (err == 0)
-		err = open_ports(p);
-	if (err < 0)
-		uring_process_close(p);
-	return err;
-}
-
-void uring_process_close(struct uring_process *p)
-{
-	if (p->ports != NULL)
-		for (uint32_t i = 0; i < p->self->ports_count; i++)
-			uring_port_close(&p->ports[i]);
-	/* The ring goes first: it may still hold entries that point into what follows. */
-	uring_loop_close(&p->loop);
-	uring_transmit_close(&p->transmit);
-	uring_hold_close(&p->hold);
-	uring_buffers_close(&p->trains);
-	uring_buffers_close(&p->packets);
-	free(p->ports);
-	p->ports = NULL;
-	if (p->node != NULL)
-		node_free(p->node);
-	p->node = NULL;
+	if (p->ports_count == p->self->ports_count)
+		return;
+	/* What the kernel sent to the TUN device and we didn't fetch in time. */
+	fd = netns_nl_open();
+	if (fd < 0 || netns_link_stats(fd, count_overruns, p) < 0)
+		log_warn("%s: can't read its counters", p->ports[p->self->ports_count].config.name);
+	if (fd >= 0)
+		close(fd);
 }

@@ -7,21 +7,23 @@
  * waits for the next arrival or the next due instant. A process that was late thus catches up as if
  * it had been on time, and how late it was goes into a histogram.
  *
- * Turns are coalesced: while fabric time is dilated, a process sleeps at least half a quantum of wall
- * time between turns, because no train is due sooner after its departure than that matters. With
- * dilation 1, or unlimited rates, every arrival wakes it.
+ * Turns are coalesced: while fabric time is dilated, a process sleeps at least half a quantum of
+ * wall time between turns, because no train is due sooner after its departure than that matters.
+ * With dilation 1, or unlimited rates, every arrival wakes it.
  *
- * What the node is given as `now` while it puts out frames is the instant of the last thing that was
- * handled, not the clock: a frame that is due between both may still be under way.
+ * What the node is given as `now` while it puts out frames is the instant of the last thing that
+ * was handled, not the clock: a frame that is due between both may still be under way.
  */
 #ifndef DSF_URING_PROCESS_H
 #define DSF_URING_PROCESS_H
 #include <stdbool.h>
 #include "base/memory.h"
+#include "netns/monitor.h"
 #include "node/node.h"
 #include "topo/model.h"
 #include "uring/buffers.h"
 #include "uring/clock.h"
+#include "uring/control.h"
 #include "uring/fidelity.h"
 #include "uring/hold.h"
 #include "uring/loop.h"
@@ -38,7 +40,14 @@ struct uring_process {
 	struct uring_clock clock;
 	struct uring_loop loop;
 	struct uring_buffers trains, packets; /* receive buffers of fabric and Ethernet ports */
-	struct uring_port *ports;             /* [self->ports_count] */
+	struct uring_port *ports; /* the topology's by number, then inband0 where there is one */
+	uint32_t ports_count;
+	struct netns_monitor links;
+	struct uring_control control;
+	int signal_fd;
+	int guards[URING_PORT_UDP_PORTS_MAX]; /* hosts; -1: none */
+	uint64_t tun_overruns;                /* as the kernel counted them when last asked */
+	uint8_t signal_bytes[128];            /* struct signalfd_siginfo */
 	struct uring_hold hold;
 	struct uring_memory payload;
 	struct uring_transmit transmit;
@@ -48,13 +57,13 @@ struct uring_process {
 	uint64_t gap_ns;    /* least wall time between two turns that had work */
 	uint64_t worked_at; /* wall time of the last such turn */
 	bool rearm;         /* some receive has ended and waits to be started again */
-	bool ready;         /* as it was last told */
+	bool watching_links, watching_signals; /* their entries are in the ring */
+	bool ready;                            /* as it was last told */
+	bool workload_done;                    /* not told yet */
 	bool stopping;
+	uint32_t traces_left; /* token bucket */
+	uint64_t traces_filled_at, traces_dropped;
 };
-
-/* Makes the node, opens the ring and the ports. 0 or a negative error, logged. */
-int uring_process_open(struct uring_process *p, const struct uring_node_config *config);
-void uring_process_close(struct uring_process *p);
 
 /* One turn. 0 or a negative error that ends the process. */
 int uring_process_turn(struct uring_process *p);
@@ -62,8 +71,11 @@ int uring_process_turn(struct uring_process *p);
 /* Carrier of a port changed (or is reported for the first time). */
 void uring_process_carrier(struct uring_process *p, uint32_t port, bool up);
 
-/* Hands the node everything that is due by the clock, so that a command finds it up to date; returns
- * the instant to give the command. */
+/* Takes the news of links that there are. */
+void uring_process_read_links(struct uring_process *p);
+
+/* Hands the node everything that is due by the clock, so that a command finds it up to date;
+ * returns the instant to give the command. */
 dsf_instant uring_process_catch_up(struct uring_process *p);
 
 /* Brings all sockets' drop counts into the fidelity record. */

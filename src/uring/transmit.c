@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 #include "fabric/cell.h"
 
 #define PAYLOAD_BYTES    (32u * FABRIC_PACKET_MAX) /* gathered between two enters */
@@ -105,6 +106,17 @@ static void fill_header(struct virtio_net_hdr *header, const struct node_output 
 	header->csum_offset = out->checksum_offset;
 }
 
+static void fill_message(
+	struct uring_send *send, const struct node_output *out, struct iovec payload)
+{
+	fill_header(&send->header, out);
+	send->parts[0] = (struct iovec){ &send->header, sizeof(send->header) };
+	send->parts[1] = (struct iovec){ (void *)(uintptr_t)out->head, out->head_size };
+	send->parts[2] = payload;
+	send->message.msg_iov = send->parts;
+	send->message.msg_iovlen = payload.iov_len > 0 ? SEND_PARTS_MAX : SEND_PARTS_MAX - 1;
+}
+
 static bool prepare(struct uring_transmit *t, struct uring_port *p, const struct node_output *out)
 {
 	struct iovec payload = { NULL, 0 };
@@ -120,28 +132,37 @@ static bool prepare(struct uring_transmit *t, struct uring_port *p, const struct
 		return false;
 	send = &t->sends[t->sends_count++];
 	send->buffer = out->buffer;
-	if (p->config.kind == URING_PORT_FABRIC) {
+	switch (p->config.kind) {
+	case URING_PORT_FABRIC:
 		io_uring_prep_send(sqe, p->slot, out->head, out->head_size, MSG_DONTWAIT);
-	} else {
-		fill_header(&send->header, out);
-		send->parts[0] = (struct iovec){ &send->header, sizeof(send->header) };
-		send->parts[1] = (struct iovec){ (void *)(uintptr_t)out->head, out->head_size };
-		send->parts[2] = payload;
-		send->message.msg_iov = send->parts;
-		send->message.msg_iovlen = payload.iov_len > 0 ? 3 : 2;
+		break;
+	case URING_PORT_ETHERNET:
+	case URING_PORT_HOST:
+		fill_message(send, out, payload);
 		io_uring_prep_sendmsg(sqe, p->slot, &send->message, MSG_DONTWAIT);
+		break;
+	case URING_PORT_TUN: return false; /* uring_transmit_send has written it */
 	}
 	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
-	uring_loop_entry_done(t->loop, sqe, uring_tag(URING_KIND_PORT_TX, p->config.number));
+	uring_loop_entry_done(t->loop, sqe, uring_tag(URING_KIND_PORT_TX, p->config.index));
 	return true;
 }
 
 void uring_transmit_send(
 	struct uring_transmit *t, struct uring_port *p, const struct node_output *out)
 {
-	if (prepare(t, p, out))
+	bool taken;
+
+	/* A TUN write may outlive its submission where the kernel hands it to a worker, so it is
+	 * made at once. It never blocks: the device has no limit on bytes under way. */
+	if (p->config.kind == URING_PORT_TUN)
+		taken = write(p->fd, out->head, out->head_size) == (ssize_t)out->head_size;
+	else if (prepare(t, p, out))
 		return;
-	p->refused++;
+	else
+		taken = false;
+	if (!taken)
+		p->refused++;
 	node_frame_done(t->node, out->buffer);
 }
 

@@ -2,7 +2,7 @@
  * One process between veth pairs, driven turn by turn, with a fake node: nothing is lost, frames
  * come in the order in which they are due, with their due instants, deadlines among them.
  */
-#include "uring/process.h"
+#include "uring/setup.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_packet.h>
@@ -76,10 +76,8 @@ static bool start(enum topo_role role, const char *kinds, uint64_t delay_ns, uin
 	fake_topo_init(&lab, role, kinds, delay_ns);
 	lab.topo.time_dilation = dilation;
 	config.epoch_ns = uring_clock_wall_ns();
-	if (uring_process_open(&process, &config) < 0)
+	if (uring_setup_open(&process, &config) < 0)
 		return false;
-	for (uint32_t i = 0; i < lab.nodes[0].ports_count; i++)
-		uring_process_carrier(&process, i, true);
 	/* Something is always due soon, so that no turn of this test waits for long. */
 	fake->deadline = dsf_time_after(process.now, NS_PER_MS / dilation);
 	fake->period_ns = NS_PER_MS / dilation;
@@ -164,7 +162,7 @@ static void test_forward(const char *kinds, size_t size, unsigned frames)
 		"%s %zu B: lateness of every frame and deadline", kinds, size);
 	close(in);
 	close(out);
-	uring_process_close(&process);
+	uring_setup_close(&process);
 }
 
 /* Trains from four ports and deadlines are handled in the order of their due instants, and `now` is
@@ -214,7 +212,7 @@ static void test_order(void)
 	TAP_EQ(process.trains.taken, 0, "order: all receive buffers given back");
 	for (int i = 0; i < 4; i++)
 		close(fds[i]);
-	uring_process_close(&process);
+	uring_setup_close(&process);
 }
 
 int main(void)

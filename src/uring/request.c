@@ -1,0 +1,492 @@
+#include "uring/request.h"
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/err.h"
+#include "uring/log.h"
+#include "workload/spec.h"
+
+#define EXACT_MAX         9007199254740992.0 /* cJSON keeps numbers as doubles: exact up to 2^53 */
+#define TRACES_BURST      200u
+#define TRACES_PER_SECOND 100u
+
+/* Reading. Each returns false when the key is there with a value that doesn't fit. */
+
+static bool read_text_number(const char *text, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+}
+
+/* A number of 0..max; larger than 2^53 it must be given as a string of digits. */
+static bool read_number(const cJSON *object, const char *key, uint64_t max, uint64_t *value)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+	uint64_t number;
+
+	if (item == NULL || cJSON_IsNull(item))
+		return true; /* the caller's default stays */
+	if (cJSON_IsString(item)) {
+		if (!read_text_number(item->valuestring, &number))
+			return false;
+	} else {
+		if (!cJSON_IsNumber(item) || item->valuedouble < 0 || item->valuedouble > EXACT_MAX)
+			return false;
+		number = (uint64_t)item->valuedouble;
+		if ((double)number != item->valuedouble)
+			return false;
+	}
+	if (number > max)
+		return false;
+	*value = number;
+	return true;
+}
+
+static bool read_u32(const cJSON *object, const char *key, uint32_t *value)
+{
+	uint64_t number = *value;
+	bool fits = read_number(object, key, UINT32_MAX, &number);
+
+	*value = (uint32_t)number;
+	return fits;
+}
+
+static bool read_flag(const cJSON *object, const char *key, bool *value)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (item == NULL)
+		return true;
+	*value = cJSON_IsTrue(item);
+	return cJSON_IsBool(item);
+}
+
+static const char *read_string(const cJSON *object, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+/* Writing. */
+
+static void begin_answer(struct uring_process *p, double id)
+{
+	if (id >= 0)
+		uring_text_print(&p->control.next, "{\"id\":%.0f,", id);
+	else
+		uring_text_print(&p->control.next, "{\"id\":null,");
+}
+
+static void end_line(struct uring_process *p, size_t start)
+{
+	uring_text_add(&p->control.next, "\n", 1);
+	if (p->control.next.failed)
+		uring_text_cut(&p->control.next, start);
+}
+
+static void answer_error(struct uring_process *p, double id, const char *text)
+{
+	size_t start = p->control.next.size;
+
+	begin_answer(p, id);
+	uring_text_print(&p->control.next, "\"error\":");
+	uring_text_string(&p->control.next, text);
+	uring_text_print(&p->control.next, "}");
+	end_line(p, start);
+}
+
+static void answer_empty(struct uring_process *p, double id)
+{
+	size_t start = p->control.next.size;
+
+	begin_answer(p, id);
+	uring_text_print(&p->control.next, "\"result\":{}}");
+	end_line(p, start);
+}
+
+static void answer_status(struct uring_process *p, double id, int err)
+{
+	if (err < 0)
+		answer_error(p, id, uring_err_text(err));
+	else
+		answer_empty(p, id);
+}
+
+/* Requests. */
+
+static uint32_t port_number(const struct uring_process *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->self->ports_count; i++)
+		if (strcmp(topo_node_port(p->topo, p->self, i)->name, name) == 0)
+			return i;
+	return TOPO_NONE;
+}
+
+static bool read_impairment(const cJSON *object, struct node_impairment *impairment)
+{
+	memset(impairment, 0, sizeof(*impairment));
+	return cJSON_IsObject(object) && read_u32(object, "loss_ppm", &impairment->loss_ppm) &&
+	       read_u32(object, "corrupt_ppm", &impairment->corrupt_ppm) &&
+	       read_u32(object, "reorder_ppm", &impairment->reorder_ppm) &&
+	       read_number(object, "delay_ns", UINT64_MAX / 4, &impairment->delay_ns) &&
+	       read_number(object, "jitter_ns", UINT64_MAX / 4, &impairment->jitter_ns) &&
+	       read_number(object, "rate_bps", UINT64_MAX / 16, &impairment->rate_bps) &&
+	       read_flag(object, "silent", &impairment->silent) &&
+	       impairment->loss_ppm <= 1000000 && impairment->corrupt_ppm <= 1000000 &&
+	       impairment->reorder_ppm <= 1000000;
+}
+
+static void handle_impair(struct uring_process *p, double id, const cJSON *request)
+{
+	struct node_command command;
+
+	memset(&command, 0, sizeof(command));
+	command.kind = NODE_COMMAND_IMPAIR;
+	command.port = port_number(p, read_string(request, "port"));
+	if (command.port == TOPO_NONE)
+		answer_error(p, id, "impair: no such port");
+	else if (!read_impairment(cJSON_GetObjectItemCaseSensitive(request, "impairment"),
+			 &command.impairment))
+		answer_error(p, id, "impair: impossible impairment");
+	else
+		answer_status(p, id, node_command(p->node, &command, uring_process_catch_up(p)));
+}
+
+static int compare_flows(const void *left, const void *right)
+{
+	const struct workload_flow *a = left, *b = right;
+
+	if (a->source != b->source)
+		return a->source < b->source ? -1 : 1;
+	return a->target < b->target ? -1 : a->target > b->target;
+}
+
+static bool read_flow(const struct uring_process *p, const cJSON *item, struct workload_flow *flow)
+{
+	const cJSON *source = cJSON_GetArrayItem(item, 0), *target = cJSON_GetArrayItem(item, 1);
+	double limit = p->topo->endpoints_count;
+
+	if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 || !cJSON_IsNumber(source) ||
+		!cJSON_IsNumber(target))
+		return false;
+	if (source->valuedouble < 0 || source->valuedouble >= limit || target->valuedouble < 0 ||
+		target->valuedouble >= limit)
+		return false;
+	flow->source = (uint32_t)source->valuedouble;
+	flow->target = (uint32_t)target->valuedouble;
+	return flow->source == source->valuedouble && flow->target == target->valuedouble;
+}
+
+/* The flows, sorted; NULL: impossible, or no memory. The caller frees. */
+static struct workload_flow *read_flows(
+	const struct uring_process *p, const cJSON *array, uint32_t *count)
+{
+	int size = cJSON_GetArraySize(array);
+	struct workload_flow *flows;
+	const cJSON *item;
+
+	*count = 0;
+	if (!cJSON_IsArray(array) || size == 0)
+		return NULL;
+	flows = malloc((size_t)size * sizeof(*flows));
+	if (flows == NULL)
+		return NULL;
+	cJSON_ArrayForEach(item, array)
+	{
+		if (!read_flow(p, item, &flows[*count])) {
+			free(flows);
+			return NULL;
+		}
+		(*count)++;
+	}
+	qsort(flows, *count, sizeof(*flows), compare_flows);
+	return flows;
+}
+
+static bool read_kind(const char *text, enum workload_kind *kind)
+{
+	static const struct {
+		const char *name;
+		enum workload_kind kind;
+	} kinds[] = {
+		{ "udp", WORKLOAD_UDP },
+		{ "write", WORKLOAD_WRITE },
+		{ "permutation", WORKLOAD_PERMUTATION },
+		{ "incast", WORKLOAD_INCAST },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kinds[i].name, text) == 0) {
+			*kind = kinds[i].kind;
+			return true;
+		}
+	return false;
+}
+
+/* Everything but the flows. */
+static bool read_spec(const cJSON *object, struct workload_spec *spec)
+{
+	uint32_t dscp = 0;
+
+	memset(spec, 0, sizeof(*spec));
+	spec->iterations = 1;
+	spec->plane = UINT32_MAX;
+	spec->stop_at = DSF_NEVER;
+	if (!cJSON_IsObject(object) || !read_kind(read_string(object, "kind"), &spec->kind) ||
+		!read_number(object, "size_bytes", UINT64_MAX / 16, &spec->size_bytes) ||
+		!read_u32(object, "iterations", &spec->iterations) ||
+		!read_number(object, "rate_bps", UINT64_MAX / 16, &spec->rate_bps) ||
+		!read_u32(object, "dscp", &dscp) || dscp > 63 ||
+		!read_u32(object, "plane", &spec->plane) ||
+		!read_number(object, "seed", UINT64_MAX, &spec->seed) ||
+		!read_number(object, "start_at_ns", UINT64_MAX, &spec->start_at.ns) ||
+		!read_number(object, "stop_at_ns", UINT64_MAX, &spec->stop_at.ns))
+		return false;
+	spec->dscp = (uint8_t)dscp;
+	return true;
+}
+
+static void handle_workload(struct uring_process *p, double id, const cJSON *request)
+{
+	const cJSON *object = cJSON_GetObjectItemCaseSensitive(request, "spec");
+	struct node_command command;
+	struct workload_spec spec;
+	struct workload_flow *flows;
+
+	if (!read_spec(object, &spec)) {
+		answer_error(p, id, "workload: impossible spec");
+		return;
+	}
+	flows = read_flows(p, cJSON_GetObjectItemCaseSensitive(object, "flows"), &spec.flows_count);
+	if (flows == NULL) {
+		answer_error(p, id, "workload: flows must be pairs of ranks of this lab");
+		return;
+	}
+	memset(&command, 0, sizeof(command));
+	command.kind = NODE_COMMAND_WORKLOAD_START;
+	command.workload = &spec;
+	spec.flows = flows;
+	answer_status(p, id, node_command(p->node, &command, uring_process_catch_up(p)));
+	free(flows);
+}
+
+static void handle_workload_stop(struct uring_process *p, double id)
+{
+	struct node_command command;
+
+	memset(&command, 0, sizeof(command));
+	command.kind = NODE_COMMAND_WORKLOAD_STOP;
+	answer_status(p, id, node_command(p->node, &command, uring_process_catch_up(p)));
+}
+
+static void print_fidelity(struct uring_text *t, const struct uring_fidelity *f)
+{
+	bool first = true;
+
+	uring_text_print(t, "{\"late_p99_ns\":%llu,\"late_max_ns\":%llu,\"handled\":%llu,",
+		(unsigned long long)dsf_histogram_quantile(&f->late, 990),
+		(unsigned long long)f->late.max, (unsigned long long)f->late.count);
+	uring_text_print(t, "\"emulator_drops\":%llu,\"drops\":{",
+		(unsigned long long)uring_fidelity_drops(f));
+	for (unsigned i = 0; i < URING_DROP_COUNT; i++)
+		uring_text_print(t, "%s\"%s\":%llu", i == 0 ? "" : ",", uring_drop_name(i),
+			(unsigned long long)f->drops[i]);
+	uring_text_print(t, "},\"cut\":%llu,\"nic_drops\":%llu,\"late_bins\":[",
+		(unsigned long long)f->cut, (unsigned long long)f->nic_drops);
+	for (unsigned i = 0; i < DSF_HISTOGRAM_BINS; i++) {
+		if (f->late.bins[i] == 0)
+			continue;
+		uring_text_print(t, "%s[%u,%u]", first ? "" : ",", i, f->late.bins[i]);
+		first = false;
+	}
+	uring_text_print(t, "]}");
+}
+
+static void handle_fidelity(struct uring_process *p, double id, const cJSON *request)
+{
+	size_t start = p->control.next.size;
+	bool reset = false;
+
+	if (!read_flag(request, "reset", &reset)) {
+		answer_error(p, id, "fidelity: reset must be true or false");
+		return;
+	}
+	uring_process_collect_drops(p);
+	begin_answer(p, id);
+	uring_text_print(&p->control.next, "\"result\":");
+	print_fidelity(&p->control.next, &p->fidelity);
+	uring_text_print(&p->control.next, "}");
+	end_line(p, start);
+	if (reset)
+		uring_fidelity_reset(&p->fidelity);
+}
+
+static void handle_now(struct uring_process *p, double id)
+{
+	size_t start = p->control.next.size;
+
+	begin_answer(p, id);
+	uring_text_print(&p->control.next, "\"result\":{\"now_ns\":%llu}}",
+		(unsigned long long)uring_clock_read(&p->clock).ns);
+	end_line(p, start);
+}
+
+static void handle_op(struct uring_process *p, double id, const cJSON *request)
+{
+	const char *op = read_string(request, "op");
+
+	if (strcmp(op, "view") == 0)
+		answer_error(p, id, "view: not known");
+	else if (strcmp(op, "impair") == 0)
+		handle_impair(p, id, request);
+	else if (strcmp(op, "workload") == 0)
+		handle_workload(p, id, request);
+	else if (strcmp(op, "workload_stop") == 0)
+		handle_workload_stop(p, id);
+	else if (strcmp(op, "fidelity") == 0)
+		handle_fidelity(p, id, request);
+	else if (strcmp(op, "now") == 0)
+		handle_now(p, id);
+	else if (strcmp(op, "stop") == 0) {
+		answer_empty(p, id);
+		p->stopping = true;
+	} else
+		answer_error(p, id, "unknown op");
+}
+
+void uring_request_handle(struct uring_process *p, const char *line, size_t size)
+{
+	cJSON *request;
+	const cJSON *id;
+
+	if (line == NULL) {
+		answer_error(p, -1, "the request is too long");
+		return;
+	}
+	request = cJSON_ParseWithLengthOpts(line, size + 1, NULL, 1);
+	id = cJSON_GetObjectItemCaseSensitive(request, "id");
+	if (!cJSON_IsObject(request))
+		answer_error(p, -1, "the request is no JSON object");
+	else if (!cJSON_IsNumber(id) || !(id->valuedouble >= 0 && id->valuedouble <= EXACT_MAX))
+		answer_error(p, -1, "the request has no id");
+	else
+		handle_op(p, id->valuedouble, request);
+	cJSON_Delete(request);
+}
+
+/* Events. */
+
+void uring_request_started(struct uring_process *p)
+{
+	size_t start = p->control.next.size;
+
+	uring_text_print(&p->control.next, "{\"event\":\"started\"}");
+	end_line(p, start);
+}
+
+void uring_request_tell(struct uring_process *p)
+{
+	size_t start = p->control.next.size;
+	bool ready;
+
+	if (p->control.fd < 0 || uring_control_backlogged(&p->control))
+		return; /* told when there is room again */
+	ready = node_ready(p->node);
+	if (ready != p->ready) {
+		p->ready = ready;
+		uring_text_print(&p->control.next, "{\"event\":\"ready\",\"ready\":%s}",
+			ready ? "true" : "false");
+		end_line(p, start);
+	}
+	start = p->control.next.size;
+	if (p->workload_done) {
+		p->workload_done = false;
+		uring_text_print(&p->control.next, "{\"event\":\"workload_done\"}");
+		end_line(p, start);
+	}
+}
+
+/* News to an operator; what happens per packet or message is not. */
+static bool is_news(enum dsf_event_kind kind)
+{
+	switch (kind) {
+	case DSF_EVENT_PORT_UP:
+	case DSF_EVENT_PORT_DOWN:
+	case DSF_EVENT_LINK_LIVE:
+	case DSF_EVENT_LINK_SILENT:
+	case DSF_EVENT_LINK_ISOLATED:
+	case DSF_EVENT_LINK_RECOVERED:
+	case DSF_EVENT_REACH_CHANGED:
+	case DSF_EVENT_NEIGHBOR_UP:
+	case DSF_EVENT_NEIGHBOR_DOWN:
+	case DSF_EVENT_WATCHDOG_DROPPED:
+	case DSF_EVENT_PATH_SUSPECT:
+	case DSF_EVENT_PATH_DEAD:
+	case DSF_EVENT_PATH_GOOD:
+	case DSF_EVENT_WORKLOAD_STARTED:
+	case DSF_EVENT_WORKLOAD_DONE: return true;
+	case DSF_EVENT_PACKET_LOST:
+	case DSF_EVENT_VOQ_DROPPED:
+	case DSF_EVENT_PACKET_DELIVERED:
+	case DSF_EVENT_MESSAGE_DONE:
+	case DSF_EVENT_RETRANSMIT:
+	case DSF_EVENT_COUNT: break;
+	}
+	return false;
+}
+
+static bool take_trace_token(struct uring_process *p)
+{
+	uint64_t seconds = (p->clock.last_wall_ns - p->traces_filled_at) / NS_PER_S;
+
+	if (seconds > 0) {
+		uint64_t filled = p->traces_left + seconds * TRACES_PER_SECOND;
+
+		p->traces_left = filled > TRACES_BURST ? TRACES_BURST : (uint32_t)filled;
+		p->traces_filled_at = p->clock.last_wall_ns;
+	}
+	if (p->traces_left == 0)
+		return false;
+	p->traces_left--;
+	return true;
+}
+
+static void print_lower(struct uring_text *t, const char *name)
+{
+	for (; *name != '\0'; name++) {
+		char c = *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name;
+
+		uring_text_add(t, &c, 1);
+	}
+}
+
+void uring_request_trace(struct uring_process *p, const struct dsf_event *event)
+{
+	struct uring_text *t = &p->control.next;
+	size_t start = t->size;
+
+	if (event->kind == DSF_EVENT_WORKLOAD_DONE)
+		p->workload_done = true;
+	if (p->control.fd < 0 || !is_news(event->kind))
+		return;
+	if (uring_control_backlogged(&p->control) || !take_trace_token(p)) {
+		p->traces_dropped++;
+		return;
+	}
+	uring_text_print(t, "{\"event\":\"trace\",\"at_ns\":%llu,\"kind\":\"",
+		(unsigned long long)event->at.ns);
+	print_lower(t, dsf_event_name(event->kind));
+	uring_text_print(t, "\",\"a\":%llu,\"b\":%llu", (unsigned long long)event->a,
+		(unsigned long long)event->b);
+	if (p->traces_dropped > 0)
+		uring_text_print(
+			t, ",\"dropped_before\":%llu", (unsigned long long)p->traces_dropped);
+	uring_text_print(t, "}");
+	end_line(p, start);
+	p->traces_dropped = 0;
+}

@@ -1,0 +1,298 @@
+#include "uring/setup.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include "fabric/cell.h"
+#include "netns/netns.h"
+#include "uring/guard.h"
+#include "uring/log.h"
+#include "uring/request.h"
+#include "uring/tun.h"
+
+#define TRAIN_BUFFERS_MAX  64u
+#define PACKET_BUFFERS_MAX 128u
+#define BUFFER_ALIGN       64u
+#define NS_PER_100_MS      (100 * NS_PER_MS)
+
+#define UDP_PORT_METAROCE 4794
+#define UDP_PORT_WORKLOAD 4795
+
+enum buffer_group { GROUP_TRAINS, GROUP_PACKETS };
+
+static struct uring_port_config port_config(const struct uring_process *p, uint32_t number)
+{
+	const struct topo_port *port = topo_node_port(p->topo, p->self, number);
+	const struct topo_port *peer = &p->topo->ports[port->peer];
+	enum topo_role peer_role = p->topo->nodes[peer->node].role;
+	struct uring_port_config c;
+
+	memset(&c, 0, sizeof(c));
+	c.name = port->name;
+	c.number = c.index = number;
+	c.kind = !port->ethernet ? URING_PORT_FABRIC
+				 : (p->self->role == TOPO_ROLE_HOST ? URING_PORT_HOST
+								    : URING_PORT_ETHERNET);
+	/* Between two of our switches the sender of a packet has held the link's delay; towards
+	 * hosts, which hold nothing, the switch models it both ways. */
+	if (c.kind == URING_PORT_FABRIC ||
+		(c.kind == URING_PORT_ETHERNET &&
+			(peer_role == TOPO_ROLE_HOST || peer_role == TOPO_ROLE_EXTERNAL)))
+		c.delay_ns = p->topo->links[port->link].delay_ns;
+	return c;
+}
+
+/* Buffers fit the largest MTU among the node's links of that kind; 0: it has none. */
+static uint32_t buffer_size(const struct uring_process *p, bool ethernet)
+{
+	uint32_t mtu = 0, overhead;
+
+	for (uint32_t i = 0; i < p->self->ports_count; i++) {
+		const struct topo_port *port = topo_node_port(p->topo, p->self, i);
+
+		if (port->ethernet == ethernet && p->topo->links[port->link].mtu > mtu)
+			mtu = p->topo->links[port->link].mtu;
+	}
+	if (mtu == 0)
+		return 0;
+	overhead = uring_port_overhead(ethernet ? URING_PORT_ETHERNET : URING_PORT_FABRIC);
+	overhead += 18; /* Ethernet header and a VLAN tag */
+	return (mtu + overhead + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+}
+
+static int open_buffers(struct uring_process *p)
+{
+	uint32_t train_size = buffer_size(p, false), packet_size = buffer_size(p, true);
+	int err = 0;
+
+	if (train_size > 0)
+		err = uring_buffers_open(&p->trains, &p->loop, &uring_memory_core, GROUP_TRAINS,
+			train_size, TRAIN_BUFFERS_MAX);
+	if (err == 0 && packet_size > 0)
+		err = uring_buffers_open(&p->packets, &p->loop, &uring_memory_core, GROUP_PACKETS,
+			packet_size, PACKET_BUFFERS_MAX);
+	return err;
+}
+
+/* The UDP ports that dsf-host speaks; the kernel keeps the rest. */
+static void choose_udp_ports(struct uring_port_config *c)
+{
+	c->udp_ports[0] = UDP_PORT_METAROCE;
+	c->udp_ports[1] = UDP_PORT_WORKLOAD;
+	c->udp_ports_count = 2;
+}
+
+static int open_port(struct uring_process *p, uint32_t number)
+{
+	struct uring_port_config c = port_config(p, number);
+	int err;
+
+	if (c.kind == URING_PORT_HOST)
+		choose_udp_ports(&c);
+	err = uring_port_open(&p->ports[number], &c, &p->loop,
+		c.kind == URING_PORT_FABRIC ? &p->trains : &p->packets);
+	if (err < 0)
+		log_err("port %s: %s", c.name, uring_err_text(err));
+	return err;
+}
+
+static bool is_routed(enum topo_role role)
+{
+	return topo_is_interface_node(role) || role == TOPO_ROLE_SSW;
+}
+
+static int open_ports(struct uring_process *p)
+{
+	uint32_t count = p->self->ports_count;
+	int err = 0;
+
+	p->ports = calloc(count + 1, sizeof(*p->ports));
+	if (p->ports == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i <= count; i++)
+		p->ports[i].fd = -1;
+	for (; p->ports_count < count && err == 0; p->ports_count++)
+		err = open_port(p, p->ports_count);
+	if (err == 0 && is_routed(p->self->role)) {
+		err = uring_tun_open(
+			&p->ports[count], count, p->topo, p->self, &p->loop, &p->packets);
+		if (err < 0)
+			log_err("%s: %s", URING_TUN_NAME, uring_err_text(err));
+		else
+			p->ports_count++;
+	}
+	p->rearm = true;
+	return err;
+}
+
+static int open_node(struct uring_process *p)
+{
+	uint32_t dilation = p->topo->time_dilation;
+	struct node_config config = {
+		.topo = p->topo,
+		.index = p->config.index,
+		.memory = &uring_memory_core,
+		.trace = &p->trace,
+		.seed = p->topo->seed,
+		/* Noise of a live machine must not look like silence or loss. */
+		.reach_refresh_min_ns = NS_PER_100_MS / dilation,
+		.reassembly_min_ns = 3 * NS_PER_100_MS / dilation,
+		.watchdog_min_ns = NS_PER_S / dilation,
+		.probe_min_ns = 3 * NS_PER_100_MS / dilation,
+	};
+
+	p->node = node_new(&config, p->clock.last);
+	p->now = p->clock.last;
+	return p->node == NULL ? -ENOMEM : 0;
+}
+
+/* Half a train's time on the fastest port, in wall time; 0 where nothing is dilated. */
+static uint64_t coalescing_gap(const struct uring_process *p)
+{
+	uint64_t fastest_bps = 0;
+
+	for (uint32_t i = 0; i < p->self->ports_count; i++) {
+		const struct topo_port *port = topo_node_port(p->topo, p->self, i);
+		uint64_t rate_bps = p->topo->links[port->link].rate_bps;
+
+		if (rate_bps == 0)
+			return 0;
+		if (rate_bps > fastest_bps)
+			fastest_bps = rate_bps;
+	}
+	if (fastest_bps == 0 || p->topo->time_dilation <= 1)
+		return 0;
+	return dsf_time_of_bytes(p->topo->fabric.train_bytes, fastest_bps) *
+	       p->topo->time_dilation / 2;
+}
+
+static void trace(void *user, const struct dsf_event *event)
+{
+	uring_request_trace(user, event);
+}
+
+static int open_guards(struct uring_process *p)
+{
+	struct uring_port_config c;
+
+	if (p->self->role != TOPO_ROLE_HOST)
+		return 0;
+	choose_udp_ports(&c);
+	for (uint32_t i = 0; i < c.udp_ports_count; i++) {
+		p->guards[i] = uring_guard_open(c.udp_ports[i]);
+		if (p->guards[i] < 0) {
+			log_err("UDP port %u: %s", c.udp_ports[i], uring_err_text(p->guards[i]));
+			return p->guards[i];
+		}
+	}
+	return 0;
+}
+
+/* SIGTERM and SIGINT come through the ring and end the loop between two turns. */
+static int open_signals(struct uring_process *p)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	p->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	return p->signal_fd < 0 ? -errno : 0;
+}
+
+static int open_watches(struct uring_process *p)
+{
+	int err = netns_monitor_open(&p->links);
+
+	if (err < 0) {
+		log_err("news of links: %s", uring_err_text(err));
+		return err;
+	}
+	err = open_signals(p);
+	if (err == 0)
+		err = uring_control_open(&p->control, p->config.control_fd, &p->loop);
+	if (err < 0)
+		log_err("signals and control: %s", uring_err_text(err));
+	else
+		uring_process_read_links(p); /* the state as it is now */
+	return err;
+}
+
+/* What no failure has to undo. */
+static void init(struct uring_process *p, const struct uring_node_config *config)
+{
+	memset(p, 0, sizeof(*p));
+	p->config = *config;
+	p->topo = config->topo;
+	p->self = &config->topo->nodes[config->index];
+	p->trace = (struct dsf_trace){ trace, p };
+	p->links.fd = p->signal_fd = p->control.fd = -1;
+	for (unsigned i = 0; i < URING_PORT_UDP_PORTS_MAX; i++)
+		p->guards[i] = -1;
+	uring_clock_init(&p->clock, config->epoch_ns, config->topo->time_dilation);
+	uring_hold_init(&p->hold, &uring_memory_core);
+	p->gap_ns = coalescing_gap(p);
+}
+
+int uring_setup_open(struct uring_process *p, const struct uring_node_config *config)
+{
+	int err;
+
+	init(p, config);
+	err = uring_loop_open(&p->loop);
+	if (err < 0) {
+		log_err("io_uring: %s", uring_err_text(err));
+		return err;
+	}
+	err = open_buffers(p);
+	if (err == 0)
+		err = open_node(p);
+	if (err == 0)
+		err = uring_transmit_open(
+			&p->transmit, &p->loop, &uring_memory_core, &p->payload, p->node);
+	if (err < 0)
+		log_err("buffers and node: %s", uring_err_text(err));
+	if (err == 0)
+		err = open_guards(p);
+	if (err == 0)
+		err = open_ports(p);
+	if (err == 0)
+		err = open_watches(p);
+	if (err < 0)
+		uring_setup_close(p);
+	return err;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void uring_setup_close(struct uring_process *p)
+{
+	/* The ring goes first: it may still hold entries that point into what follows. */
+	uring_loop_close(&p->loop);
+	for (uint32_t i = 0; i < p->ports_count; i++)
+		uring_port_close(&p->ports[i]);
+	free(p->ports);
+	p->ports = NULL;
+	p->ports_count = 0;
+	netns_monitor_close(&p->links);
+	close_fd(&p->signal_fd);
+	for (unsigned i = 0; i < URING_PORT_UDP_PORTS_MAX; i++)
+		close_fd(&p->guards[i]);
+	uring_control_close(&p->control);
+	uring_transmit_close(&p->transmit);
+	uring_hold_close(&p->hold);
+	uring_buffers_close(&p->trains);
+	uring_buffers_close(&p->packets);
+	if (p->node != NULL)
+		node_free(p->node);
+	p->node = NULL;
+}

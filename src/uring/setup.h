@@ -1,0 +1,14 @@
+/*
+ * setup.h - opening and closing what a process works with
+ */
+#ifndef DSF_URING_SETUP_H
+#define DSF_URING_SETUP_H
+#include "uring/process.h"
+
+/* Makes the node, the ring, the ports and, on routed switches, the host port; starts watching links
+ * and the control socket. 0 or a negative error, logged; everything is undone then. */
+int uring_setup_open(struct uring_process *p, const struct uring_node_config *config);
+
+void uring_setup_close(struct uring_process *p);
+
+#endif
