@@ -132,9 +132,30 @@ noinst_LTLIBRARIES += libcli.la
 libcli_la_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS) \
 	-DDSF_LIBEXECDIR='"$(pkglibexecdir)"' -DDSF_DATADIR='"$(pkgdatadir)"'
 libcli_la_SOURCES =
+libcli_la_SOURCES += src/cli/cmd_expand.c
+libcli_la_SOURCES += src/cli/cmd_help.c
+libcli_la_SOURCES += src/cli/cmd_validate.c
+libcli_la_SOURCES += src/cli/commands.h
+libcli_la_SOURCES += src/cli/log.c src/cli/log.h
+libcli_la_SOURCES += src/cli/options.c src/cli/options.h
+libcli_la_SOURCES += src/cli/output.c src/cli/output.h
+libcli_la_SOURCES += src/cli/topology.c src/cli/topology.h
 
 # What a program links: users before what they use.
 DSF_CORE_LIBS = libsim.la libview.la libnode.la libtopo.la libworkload.la libmetaroce.la libip.la \
 	libfabric.la libbase.la $(CJSON_LIBS)
 DSF_LIVE_LIBS = libcli.la libdsfuring.la libnetns.la $(DSF_CORE_LIBS) $(URING_LIBS) $(MNL_LIBS) \
 	$(NLROUTE_LIBS)
+
+bin_PROGRAMS += dsfemu
+dsfemu_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+dsfemu_SOURCES = src/cli/main.c
+dsfemu_LDADD = $(DSF_LIVE_LIBS)
+
+# The program finds the topologies beside itself, also where the build is not in the source tree.
+all-local: topologies-link
+topologies-link:
+	@test -e topologies || $(LN_S) '$(abs_top_srcdir)/topologies' topologies
+.PHONY: topologies-link
+distclean-local:
+	@test ! -L topologies || rm -f topologies

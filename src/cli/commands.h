@@ -1,0 +1,15 @@
+/*
+ * commands.h - every command of the program; each is defined in src/cli/cmd_<name>.c
+ */
+#ifndef DSF_CLI_COMMANDS_H
+#define DSF_CLI_COMMANDS_H
+#include "cli/options.h"
+
+extern const struct cli_command cmd_expand;
+extern const struct cli_command cmd_help;
+extern const struct cli_command cmd_validate;
+
+/* All of them in the order of help, ended by NULL (main.c). */
+extern const struct cli_command *const cli_commands[];
+
+#endif

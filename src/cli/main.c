@@ -1,0 +1,62 @@
+/*
+ * main.c - the program dsfemu: its table of commands, and the way to one
+ *
+ * To add a command: write src/cli/cmd_<name>.c, name it in commands.h and in the table below.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "cli/output.h"
+#include "config.h"
+
+const struct cli_command *const cli_commands[] = {
+	&cmd_validate,
+	&cmd_expand,
+	&cmd_help,
+	NULL,
+};
+
+/* Descriptors 0 to 2 must exist, or what we open next would be taken for them. */
+static void open_standard_files(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+			_exit(CLI_FAILED);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct cli_options options;
+	char **words = calloc((size_t)argc + 1, sizeof(*words));
+	int count, code = CLI_USAGE;
+
+	open_standard_files();
+	signal(SIGPIPE, SIG_IGN); /* a write then fails with EPIPE, and we clean up */
+	if (words == NULL) {
+		log_err("out of memory");
+		return CLI_FAILED;
+	}
+	switch (cli_parse(cli_commands, argc, argv, &options, words, &count)) {
+	case CLI_RUN:
+		if (options.quiet)
+			log_set_level(LOG_LEVEL_ERR);
+		else if (options.verbose)
+			log_set_level(LOG_LEVEL_DEBUG);
+		code = options.command->run(count, words, &options);
+		break;
+	case CLI_HELP: code = cli_help(cli_commands, options.command); break;
+	case CLI_VERSION:
+		code = output_write(PACKAGE_STRING "\n", strlen(PACKAGE_STRING "\n"));
+		break;
+	case CLI_WRONG: break;
+	}
+	free(words);
+	return code;
+}

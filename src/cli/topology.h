@@ -1,0 +1,20 @@
+/*
+ * topology.h - finds, reads and loads the topology file that a word names
+ */
+#ifndef DSF_CLI_TOPOLOGY_H
+#define DSF_CLI_TOPOLOGY_H
+#include <stdbool.h>
+#include "topo/model.h"
+
+/* True when a word that could be a lab's name means a file: it has a '/' or ends with ".json". */
+bool cli_is_file(const char *word);
+
+/* Path of the file that word names: as it stands, else beside the program (build root), else under
+ * datadir; each also in its topologies/. Into path[size]; when there is none, path is word itself. */
+void cli_find_topology(const char *word, char *path, size_t size);
+
+/* Reads the file that word names and loads it. CLI_OK and *out, which the caller frees by topo_free;
+ * else the error is told and the exit code returned. */
+int cli_load_topology(const char *word, struct topo **out);
+
+#endif
