@@ -159,7 +159,8 @@ uint8_t *fabric_port_push_control(
 	if (s->data_max == 0)
 		f = NULL; /* one cell a frame; the few control cells go behind */
 	while (f != NULL && (f->used + stored > FABRIC_TRAIN_MAX ||
-				    f->wire - f->data_wire + stored > FABRIC_TRAIN_CONTROL_BYTES))
+				    (f->data_wire > 0 && f->wire - f->data_wire + stored >
+								 FABRIC_TRAIN_CONTROL_BYTES)))
 		f = f->next;
 	if (f == NULL)
 		f = append_train(s, p, now);
