@@ -15,10 +15,13 @@ void dsf_pool_init(struct dsf_pool *p, const struct dsf_memory *memory, size_t o
 	p->count_max = count_max;
 }
 
-static size_t slab_size(const struct dsf_pool *p)
-{
-	return SLAB_HEADER + p->object_size * p->slab_objects;
-}
+/* What a slab begins with. */
+struct slab {
+	struct slab *next;
+	size_t size; /* bytes, this header included */
+};
+
+static_assert(sizeof(struct slab) <= SLAB_HEADER, "the header fits before the first object");
 
 static void put_free(struct dsf_pool *p, void *object)
 {
@@ -28,19 +31,23 @@ static void put_free(struct dsf_pool *p, void *object)
 
 static void add_slab(struct dsf_pool *p)
 {
-	uint8_t *slab;
+	uint32_t room = p->count_max - p->count;
+	uint32_t objects = room < p->slab_objects ? room : p->slab_objects; /* the last is smaller */
+	size_t size = SLAB_HEADER + p->object_size * objects;
+	struct slab *slab;
 
-	if (p->count + p->slab_objects > p->count_max)
+	if (objects == 0)
 		return;
-	slab = dsf_memory_new(p->memory, slab_size(p));
+	slab = dsf_memory_new(p->memory, size);
 	if (slab == NULL)
 		return;
-	memcpy(slab, &p->slabs, sizeof(p->slabs));
+	slab->next = p->slabs;
+	slab->size = size;
 	p->slabs = slab;
 	/* Last first: objects go out in address order and a half used slab touches few pages. */
-	for (uint32_t i = p->slab_objects; i-- > 0;)
-		put_free(p, slab + SLAB_HEADER + i * p->object_size);
-	p->count += p->slab_objects;
+	for (uint32_t i = objects; i-- > 0;)
+		put_free(p, (uint8_t *)slab + SLAB_HEADER + i * p->object_size);
+	p->count += objects;
 }
 
 void *dsf_pool_take(struct dsf_pool *p)
@@ -69,10 +76,10 @@ void dsf_pool_give(struct dsf_pool *p, void *object)
 void dsf_pool_close(struct dsf_pool *p)
 {
 	while (p->slabs != NULL) {
-		void *slab = p->slabs;
+		struct slab *slab = p->slabs;
 
-		memcpy(&p->slabs, slab, sizeof(p->slabs));
-		dsf_memory_delete(p->memory, slab, slab_size(p));
+		p->slabs = slab->next;
+		dsf_memory_delete(p->memory, slab, slab->size);
 	}
 	dsf_pool_init(p, p->memory, p->object_size, p->slab_objects, p->count_max);
 }

@@ -13,7 +13,7 @@
 struct dsf_pool {
 	const struct dsf_memory *memory;
 	void *free;  /* list through the first word of each free object */
-	void *slabs; /* list through the first word of each slab */
+	void *slabs; /* list of struct slab */
 	size_t object_size;
 	uint32_t slab_objects;
 	uint32_t count;     /* objects that exist */
