@@ -94,7 +94,8 @@ void *dsf_hash_put(struct dsf_hash *h, const void *key)
 
 	if (node != NULL)
 		return entry_of(node);
-	if (h->count >= h->buckets_count && grow_buckets(h) < 0)
+	/* Without memory for more buckets a table still works, with longer chains. */
+	if (h->count >= h->buckets_count && grow_buckets(h) < 0 && h->buckets == NULL)
 		return NULL;
 	node = dsf_pool_take(&h->pool);
 	if (node == NULL)

@@ -34,7 +34,8 @@ void *dsf_hash_put(struct dsf_hash *h, const void *key);
 /* Removes and frees one entry. */
 void dsf_hash_remove(struct dsf_hash *h, void *entry);
 
-/* First entry with previous == NULL, then the one after previous; NULL at the end. */
+/* First entry with previous == NULL, then the one after previous; NULL at the end. Entries put
+ * meanwhile come last; who removes entries on the way asks for the next one first. */
 void *dsf_hash_next(const struct dsf_hash *h, const void *previous);
 
 void dsf_hash_close(struct dsf_hash *h);
