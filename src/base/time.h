@@ -60,16 +60,28 @@ static inline uint64_t dsf_time_since(dsf_instant earlier, dsf_instant later)
 }
 
 /* Nanoseconds that size bytes take at rate_bps, rounded up; 0 at rate 0, which means unlimited.
- * Exact for up to 2 GB. */
+ * Saturates at UINT64_MAX. */
 static inline uint64_t dsf_time_of_bytes(uint64_t size, uint64_t rate_bps)
 {
-	return rate_bps == 0 ? 0 : (size * 8u * NS_PER_S + rate_bps - 1) / rate_bps;
+	unsigned __int128 bits_ns = (unsigned __int128)size * (8u * NS_PER_S);
+
+	if (rate_bps == 0)
+		return 0;
+	if (bits_ns <= UINT64_MAX - rate_bps) /* no 128-bit division where it isn't needed */
+		return ((uint64_t)bits_ns + rate_bps - 1) / rate_bps;
+	bits_ns = (bits_ns + rate_bps - 1) / rate_bps;
+	return bits_ns > UINT64_MAX ? UINT64_MAX : (uint64_t)bits_ns;
 }
 
-/* Bytes that fit into duration_ns at rate_bps, rounded down. */
+/* Bytes that fit into duration_ns at rate_bps, rounded down; saturates at UINT64_MAX. */
 static inline uint64_t dsf_bytes_of_time(uint64_t duration_ns, uint64_t rate_bps)
 {
-	return (uint64_t)((unsigned __int128)duration_ns * rate_bps / (8u * NS_PER_S));
+	unsigned __int128 bits_ns = (unsigned __int128)duration_ns * rate_bps;
+
+	if (bits_ns <= UINT64_MAX)
+		return (uint64_t)bits_ns / (8u * NS_PER_S);
+	bits_ns /= 8u * NS_PER_S;
+	return bits_ns > UINT64_MAX ? UINT64_MAX : (uint64_t)bits_ns;
 }
 
 #endif
