@@ -15,15 +15,49 @@ AM_TESTS_ENVIRONMENT = \
 	DSF_SOURCE='$(abs_top_srcdir)'; export DSF_SOURCE;
 
 UNIT_TESTS =
+
+# base
+UNIT_TESTS += tests/unit/base_address
+UNIT_TESTS += tests/unit/base_bitset
+UNIT_TESTS += tests/unit/base_cursor
 UNIT_TESTS += tests/unit/base_err
-UNIT_TESTS += tests/unit/netns_link
-UNIT_TESTS += tests/unit/netns_sweep
-UNIT_TESTS += tests/unit/uring_process
+UNIT_TESTS += tests/unit/base_hash
+UNIT_TESTS += tests/unit/base_heap
+UNIT_TESTS += tests/unit/base_histogram
+UNIT_TESTS += tests/unit/base_pool
+UNIT_TESTS += tests/unit/base_rng
+UNIT_TESTS += tests/unit/base_time
+UNIT_TESTS += tests/unit/base_trace
+
+# fabric
+
+# ip
 UNIT_TESTS += tests/unit/ip_icmp
 UNIT_TESTS += tests/unit/ip_ndp
 UNIT_TESTS += tests/unit/ip_neighbor
 UNIT_TESTS += tests/unit/ip_packet
 UNIT_TESTS += tests/unit/ip_route
+
+# metaroce
+
+# workload
+
+# topo
+
+# node
+
+# view
+
+# sim
+
+# uring
+UNIT_TESTS += tests/unit/uring_process
+
+# netns
+UNIT_TESTS += tests/unit/netns_link
+UNIT_TESTS += tests/unit/netns_sweep
+
+# cli
 
 SIM_TESTS =
 

@@ -38,7 +38,8 @@ static inline const uint8_t *dsf_cursor_bytes(struct dsf_cursor *c, size_t size)
 		c->failed = true;
 		return NULL;
 	}
-	c->at += size;
+	if (size > 0) /* at may be NULL in an empty cursor */
+		c->at += size;
 	return bytes;
 }
 
@@ -68,7 +69,8 @@ static inline uint8_t *dsf_writer_room(struct dsf_writer *w, size_t size)
 		w->failed = true;
 		return NULL;
 	}
-	w->at += size;
+	if (size > 0)
+		w->at += size;
 	return room;
 }
 
@@ -90,13 +92,23 @@ static inline void dsf_writer_bytes(struct dsf_writer *w, const void *bytes, siz
 		memcpy(room, bytes, size);
 }
 
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define DSF_BE16(v) __builtin_bswap16(v)
+#define DSF_BE32(v) __builtin_bswap32(v)
+#define DSF_BE64(v) __builtin_bswap64(v)
+#else
+#define DSF_BE16(v) (v)
+#define DSF_BE32(v) (v)
+#define DSF_BE64(v) (v)
+#endif
+
 /* Fixed offsets in a header whose size was checked before; the compiler makes one swap of each. */
 static inline uint16_t dsf_load_be16(const uint8_t *p)
 {
 	uint16_t v;
 
 	memcpy(&v, p, sizeof(v));
-	return __builtin_bswap16(v);
+	return DSF_BE16(v);
 }
 
 static inline uint32_t dsf_load_be32(const uint8_t *p)
@@ -104,7 +116,7 @@ static inline uint32_t dsf_load_be32(const uint8_t *p)
 	uint32_t v;
 
 	memcpy(&v, p, sizeof(v));
-	return __builtin_bswap32(v);
+	return DSF_BE32(v);
 }
 
 static inline uint64_t dsf_load_be64(const uint8_t *p)
@@ -112,24 +124,24 @@ static inline uint64_t dsf_load_be64(const uint8_t *p)
 	uint64_t v;
 
 	memcpy(&v, p, sizeof(v));
-	return __builtin_bswap64(v);
+	return DSF_BE64(v);
 }
 
 static inline void dsf_store_be16(uint8_t *p, uint16_t v)
 {
-	v = __builtin_bswap16(v);
+	v = DSF_BE16(v);
 	memcpy(p, &v, sizeof(v));
 }
 
 static inline void dsf_store_be32(uint8_t *p, uint32_t v)
 {
-	v = __builtin_bswap32(v);
+	v = DSF_BE32(v);
 	memcpy(p, &v, sizeof(v));
 }
 
 static inline void dsf_store_be64(uint8_t *p, uint64_t v)
 {
-	v = __builtin_bswap64(v);
+	v = DSF_BE64(v);
 	memcpy(p, &v, sizeof(v));
 }
 

@@ -1,4 +1,5 @@
 #include "base/rng.h"
+#include <assert.h>
 
 #define GOLDEN 0x9e3779b97f4a7c15ull
 
@@ -38,6 +39,7 @@ uint64_t dsf_rng_next(struct dsf_rng *r)
 
 uint64_t dsf_rng_below(struct dsf_rng *r, uint64_t limit)
 {
+	assert(limit > 0);
 	/* Multiply-shift: the bias is below limit / 2^64, nothing a simulation can see. */
 	return (uint64_t)((unsigned __int128)dsf_rng_next(r) * limit >> 64);
 }

@@ -18,7 +18,7 @@ static void against_a_model(uint64_t seed)
 	struct dsf_rng rng;
 	uint32_t value[KEYS] = { 0 }, count = 0, wrong = 0;
 
-	test_memory_init(&m);
+	m = (struct test_memory)TEST_MEMORY(m);
 	dsf_rng_init(&rng, seed);
 	dsf_hash_init(&h, &m.memory, sizeof(uint64_t), sizeof(struct entry), KEYS);
 	for (uint32_t i = 1; i < 50000; i++) {
@@ -60,7 +60,7 @@ static void full(void)
 		struct dsf_hash h;
 		uint64_t key = 0, first = 0;
 
-		test_memory_init(&m);
+		m = (struct test_memory)TEST_MEMORY(m);
 		dsf_hash_init(&h, &m.memory, sizeof(key), sizeof(struct entry), limits[i]);
 		TAP_EQ(m.calls, 0, "limit %u: init allocates nothing", limits[i]);
 		TAP_OK(dsf_hash_get(&h, &key) == NULL, "limit %u: nothing in an empty table",
@@ -91,9 +91,9 @@ static void no_memory(void)
 		struct dsf_hash h;
 		uint64_t key = 0, inside = 0;
 
-		test_memory_init(&m);
+		m = (struct test_memory)TEST_MEMORY(m);
 		dsf_hash_init(&h, &m.memory, sizeof(key), sizeof(struct entry), 1000);
-		test_memory_fail_at(&m, nth);
+		test_memory_fail_from(&m, nth);
 		for (; key < 100; key++) {
 			struct entry *e = dsf_hash_put(&h, &key);
 
@@ -126,7 +126,7 @@ static void order_and_pointers(void)
 	uint64_t key, next = 0;
 	bool in_order = true;
 
-	test_memory_init(&m);
+	m = (struct test_memory)TEST_MEMORY(m);
 	dsf_hash_init(&h, &m.memory, sizeof(key), sizeof(struct entry), 2000);
 	key = 77;
 	kept = dsf_hash_put(&h, &key);
@@ -159,7 +159,7 @@ static void key_sizes(void)
 		uint8_t key[40] = { 0 };
 		uint32_t wrong = 0;
 
-		test_memory_init(&m);
+		m = (struct test_memory)TEST_MEMORY(m);
 		dsf_hash_init(&h, &m.memory, size, size, 1000);
 		for (uint32_t at = 0; at < size; at++) {
 			key[at] = 1;

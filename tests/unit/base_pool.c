@@ -34,7 +34,7 @@ static void limits(void)
 		void *objects[128];
 		uint32_t count;
 
-		test_memory_init(&m);
+		m = (struct test_memory)TEST_MEMORY(m);
 		dsf_pool_init(&p, &m.memory, cases[i].size, cases[i].slab, cases[i].most);
 		TAP_EQ(m.calls, 0, "case %u: init allocates nothing", i);
 		count = take_all(&p, objects, 128);
@@ -53,7 +53,7 @@ static void limits(void)
 			"case %u: works again after close", i);
 		dsf_pool_close(&p);
 		dsf_pool_close(&p);
-		TAP_EQ(m.bytes, 0, "case %u: close twice", i);
+		TAP_EQ(m.live, 0, "case %u: close twice", i);
 	}
 }
 
@@ -63,14 +63,14 @@ static void no_memory(void)
 	struct dsf_pool p;
 	void *objects[64];
 
-	test_memory_init(&m);
+	m = (struct test_memory)TEST_MEMORY(m);
 	dsf_pool_init(&p, &m.memory, 32, 4, 64);
-	test_memory_fail_at(&m, 1);
+	test_memory_fail_from(&m, 1);
 	TAP_OK(dsf_pool_take(&p) == NULL, "no memory at first: NULL");
 	TAP_EQ(p.used, 0, "nothing is out");
-	test_memory_fail_at(&m, 3);
+	test_memory_fail_from(&m, 3);
 	TAP_EQ(take_all(&p, objects, 64), 8, "two slabs, then no memory");
-	test_memory_fail_at(&m, 0);
+	test_memory_fail_from(&m, 0);
 	TAP_OK(dsf_pool_take(&p) != NULL, "memory is back: goes on");
 	dsf_pool_close(&p);
 	TAP_EQ(m.blocks, 0, "all memory is back");
@@ -83,7 +83,7 @@ static void reuse(void)
 	void *objects[16];
 	uint64_t calls;
 
-	test_memory_init(&m);
+	m = (struct test_memory)TEST_MEMORY(m);
 	dsf_pool_init(&p, &m.memory, 32, 16, UINT32_MAX);
 	for (int i = 0; i < 16; i++)
 		objects[i] = dsf_pool_take(&p);
