@@ -139,7 +139,7 @@ uint8_t *fabric_port_push(
 
 	assert(p->carrier && stored <= wire);
 	/* A train of control cells alone takes one data cell of any size. */
-	if (f == NULL || s->data_max == 0 ||
+	if (f == NULL || s->data_max == 0 || f->used + stored > FABRIC_TRAIN_MAX ||
 		(f->data_wire > 0 && f->data_wire + wire > s->data_max))
 		f = append_train(s, p, now);
 	if (f == NULL)

@@ -294,6 +294,7 @@ static void refresh_port(struct fabric_reach *r, uint32_t port, dsf_instant now)
 		}
 	}
 	p->lost_this_period = false;
+	p->fill_wanted = p->heard && !p->live;
 	want_send(r, port);
 }
 

@@ -49,6 +49,7 @@ struct fabric_reach_port {
 	uint16_t peer_switch;
 	bool carrier, heard, hears_me, live, isolated;
 	bool send_wanted;
+	bool fill_wanted; /* at the next send: the link is under test */
 	uint32_t clean_periods;
 	dsf_instant heard_at;
 	bool sequence_known, lost_this_period;

@@ -315,8 +315,9 @@ static void send_reach(struct node_cells *c, uint32_t port, dsf_instant now)
 		fabric_cell_encode(&cell, at);
 		memcpy(at + FABRIC_CELL_HEADER, payload, size);
 	}
-	if (c->reach.ports[port].heard && !c->reach.ports[port].live)
+	if (c->reach.ports[port].fill_wanted)
 		send_fill(c, port, now);
+	c->reach.ports[port].fill_wanted = false;
 }
 
 void node_cells_settle(struct node_cells *c, dsf_instant now)
