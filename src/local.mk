@@ -41,6 +41,7 @@ libmetaroce_la_SOURCES =
 
 noinst_LTLIBRARIES += libworkload.la
 libworkload_la_SOURCES =
+libworkload_la_SOURCES += src/workload/pattern.c src/workload/pattern.h
 libworkload_la_SOURCES += src/workload/spec.h
 
 noinst_LTLIBRARIES += libtopo.la
@@ -79,6 +80,7 @@ libnode_la_SOURCES += src/node/host.h
 libnode_la_SOURCES += src/node/interface_node.c src/node/interface_node.h
 libnode_la_SOURCES += src/node/interface_view.c
 libnode_la_SOURCES += src/node/node.c src/node/node.h
+libnode_la_SOURCES += src/node/report.c src/node/report.h
 libnode_la_SOURCES += src/node/row.h
 
 noinst_LTLIBRARIES += libview.la

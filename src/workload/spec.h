@@ -10,7 +10,7 @@
 #include "base/time.h"
 
 enum workload_kind {
-	WORKLOAD_UDP,	/* datagrams without transport at rate_bps */
+	WORKLOAD_UDP,   /* datagrams without transport at rate_bps */
 	WORKLOAD_WRITE, /* rank i of the first half writes to its partner of the second half */
 	WORKLOAD_PERMUTATION, /* every rank writes to one other, seeded, within scope */
 	WORKLOAD_INCAST,      /* all other ranks write to ranks[0] */
@@ -36,8 +36,8 @@ struct workload_spec {
 	uint64_t size_bytes; /* per message; udp: payload of one datagram */
 	uint32_t iterations; /* messages per flow; udp: 0 = until stop_at */
 	uint64_t rate_bps;   /* udp: per flow, on the wire; 0 = the port's rate */
-	uint8_t dscp;	     /* 50..59 rdma, 48 nc, else default */
-	uint32_t plane;	     /* udp: the plane it uses; UINT32_MAX: all, in turn */
+	uint8_t dscp;        /* 50..59 rdma, 48 nc, else default */
+	uint32_t plane;      /* udp: the plane it uses; UINT32_MAX: all, in turn */
 	uint64_t seed;
 	dsf_instant start_at; /* fabric time */
 	dsf_instant stop_at;  /* DSF_NEVER: when everything is done */
