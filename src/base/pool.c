@@ -32,7 +32,7 @@ static void put_free(struct dsf_pool *p, void *object)
 static void add_slab(struct dsf_pool *p)
 {
 	uint32_t room = p->count_max - p->count;
-	uint32_t objects = room < p->slab_objects ? room : p->slab_objects; /* the last is smaller */
+	uint32_t objects = room < p->slab_objects ? room : p->slab_objects;
 	size_t size = SLAB_HEADER + p->object_size * objects;
 	struct slab *slab;
 
