@@ -38,6 +38,21 @@ libip_la_SOURCES += src/ip/route.c src/ip/route.h
 
 noinst_LTLIBRARIES += libmetaroce.la
 libmetaroce_la_SOURCES =
+libmetaroce_la_SOURCES += src/metaroce/ack.c
+libmetaroce_la_SOURCES += src/metaroce/cc.c src/metaroce/cc.h
+libmetaroce_la_SOURCES += src/metaroce/conn.c src/metaroce/conn.h
+libmetaroce_la_SOURCES += src/metaroce/input.c
+libmetaroce_la_SOURCES += src/metaroce/list.h
+libmetaroce_la_SOURCES += src/metaroce/loss.c
+libmetaroce_la_SOURCES += src/metaroce/memory.h
+libmetaroce_la_SOURCES += src/metaroce/metaroce.c src/metaroce/metaroce.h
+libmetaroce_la_SOURCES += src/metaroce/output.c
+libmetaroce_la_SOURCES += src/metaroce/path.c
+libmetaroce_la_SOURCES += src/metaroce/qp.c
+libmetaroce_la_SOURCES += src/metaroce/sack.c src/metaroce/sack.h
+libmetaroce_la_SOURCES += src/metaroce/share.c src/metaroce/share.h
+libmetaroce_la_SOURCES += src/metaroce/spray.c
+libmetaroce_la_SOURCES += src/metaroce/wire.c src/metaroce/wire.h
 
 noinst_LTLIBRARIES += libworkload.la
 libworkload_la_SOURCES =

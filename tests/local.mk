@@ -62,6 +62,7 @@ UNIT_TESTS += tests/unit/netns_sweep
 # cli
 
 SIM_TESTS =
+SIM_TESTS += tests/sim/metaroce_write
 
 FUZZ_TARGETS =
 FUZZ_TARGETS += tests/fuzz/ip_ndp

@@ -1,0 +1,77 @@
+#include "metaroce/cc.h"
+
+#define ALPHA_SHIFT 4u /* weight of one round in alpha: 1/16, as DCTCP */
+
+void metaroce_cc_init(
+	struct metaroce_window *w, uint32_t bytes, uint32_t bytes_max, uint32_t step)
+{
+	*w = (struct metaroce_window){ .bytes = bytes > step ? bytes : step,
+		.bytes_max = bytes_max > step ? bytes_max : step,
+		.step = step,
+		.alpha = METAROCE_CC_ONE, /* the first mark halves */
+		.slow_start = true };
+	if (w->bytes > w->bytes_max)
+		w->bytes = w->bytes_max;
+}
+
+static void round_over(struct metaroce_window *w, uint32_t rtt_ns, dsf_instant now)
+{
+	if (w->packets > 0) {
+		uint32_t fraction =
+			(uint32_t)((uint64_t)w->marked * METAROCE_CC_ONE / w->packets);
+
+		if (fraction > METAROCE_CC_ONE)
+			fraction = METAROCE_CC_ONE;
+		w->alpha = w->alpha - (w->alpha >> ALPHA_SHIFT) + (fraction >> ALPHA_SHIFT);
+	}
+	w->packets = w->marked = 0;
+	w->cut = false;
+	w->round_end = dsf_time_after(now, rtt_ns > 0 ? rtt_ns : 1);
+}
+
+static void cut(struct metaroce_window *w, uint32_t alpha)
+{
+	uint32_t bytes = w->bytes - (uint32_t)((uint64_t)w->bytes * alpha / (2 * METAROCE_CC_ONE));
+
+	w->bytes = bytes > w->step ? bytes : w->step;
+	w->cut = true;
+	w->slow_start = false;
+}
+
+static void grow(struct metaroce_window *w, uint32_t acked_bytes)
+{
+	uint64_t bytes = w->bytes;
+
+	if (w->slow_start) {
+		bytes += acked_bytes;
+	} else {
+		uint64_t owed = (uint64_t)w->step * acked_bytes + w->grown;
+
+		bytes += owed / w->bytes;
+		w->grown = (uint32_t)(owed % w->bytes);
+	}
+	w->bytes = bytes > w->bytes_max ? w->bytes_max : (uint32_t)bytes;
+}
+
+bool metaroce_cc_input(struct metaroce_window *w, const struct metaroce_cc_news *news, dsf_instant now)
+{
+	bool risen = news->rtt_ns > news->rtt_least_ns + news->rtt_least_ns / 2;
+	bool was_cut = false;
+
+	w->packets += news->packets;
+	w->marked += news->marked;
+	if (!w->cut && news->marked > 0) {
+		cut(w, w->alpha);
+		was_cut = true;
+	} else if (!w->cut && news->lost && risen) {
+		cut(w, METAROCE_CC_ONE / 2);
+		was_cut = true;
+	} else if (w->limited && !w->cut && news->acked_bytes > 0) {
+		grow(w, news->acked_bytes);
+	}
+	if (dsf_time_due(w->round_end, now)) {
+		round_over(w, news->rtt_ns, now);
+		w->limited = false;
+	}
+	return was_cut;
+}
