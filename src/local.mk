@@ -101,6 +101,7 @@ libnode_la_SOURCES += src/node/row.h
 noinst_LTLIBRARIES += libview.la
 libview_la_SOURCES =
 libview_la_SOURCES += src/view/json.c src/view/json.h
+libview_la_SOURCES += src/view/report.c src/view/report.h
 libview_la_SOURCES += src/view/rows.c src/view/rows.h
 libview_la_SOURCES += src/view/show.c src/view/show.h
 libview_la_SOURCES += src/view/table.c src/view/table.h

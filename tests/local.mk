@@ -37,6 +37,7 @@ UNIT_TESTS += tests/unit/ip_ndp
 UNIT_TESTS += tests/unit/ip_neighbor
 UNIT_TESTS += tests/unit/ip_packet
 UNIT_TESTS += tests/unit/ip_route
+UNIT_TESTS += tests/unit/view_report
 UNIT_TESTS += tests/unit/view_rows
 UNIT_TESTS += tests/unit/view_show
 
