@@ -73,7 +73,9 @@ libtopo_la_SOURCES += src/topo/keys.c src/topo/keys.h
 libtopo_la_SOURCES += src/topo/locate.c src/topo/locate.h
 libtopo_la_SOURCES += src/topo/model.c src/topo/model.h
 libtopo_la_SOURCES += src/topo/number.c
+libtopo_la_SOURCES += src/topo/plan.c src/topo/plan.h
 libtopo_la_SOURCES += src/topo/print.c
+libtopo_la_SOURCES += src/topo/reach.c src/topo/reach.h
 libtopo_la_SOURCES += src/topo/settings.c
 libtopo_la_SOURCES += src/topo/value.c src/topo/value.h
 
@@ -154,6 +156,7 @@ libcli_la_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS) \
 libcli_la_SOURCES =
 libcli_la_SOURCES += src/cli/cmd_expand.c
 libcli_la_SOURCES += src/cli/cmd_help.c
+libcli_la_SOURCES += src/cli/cmd_plan.c
 libcli_la_SOURCES += src/cli/cmd_validate.c
 libcli_la_SOURCES += src/cli/commands.h
 libcli_la_SOURCES += src/cli/log.c src/cli/log.h

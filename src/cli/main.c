@@ -18,6 +18,7 @@
 const struct cli_command *const cli_commands[] = {
 	&cmd_validate,
 	&cmd_expand,
+	&cmd_plan,
 	&cmd_help,
 	NULL,
 };

@@ -32,7 +32,9 @@ static int take_place(const struct topo_draft *d, const struct topo_path *path,
 	if (slot->given && !has)
 		return topo_fail(d->reader, path, slot, "a node of role %s has none: leave it out",
 			topo_role_name(role));
-	*value = slot->given ? (uint32_t)slot->number : has ? 0 : TOPO_NONE;
+	*value = slot->given ? (uint32_t)slot->number : TOPO_NONE;
+	if (!slot->given && has && role != TOPO_ROLE_HOST) /* a host is where its links lead */
+		*value = 0;
 	return 0;
 }
 

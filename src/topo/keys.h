@@ -115,8 +115,7 @@ enum topo_node_key {
 	TOPO_NODE_COUNT
 };
 
-/* link_defaults has one key a link kind, in the order of enum topo_link_kind. */
-#define TOPO_KINDS_COUNT 4
+/* link_defaults has TOPO_KINDS_COUNT keys, in the order of enum topo_link_kind. */
 
 extern const struct topo_keys topo_keys_top, topo_keys_building, topo_keys_zone, topo_keys_edge,
 	topo_keys_superspine, topo_keys_link_defaults, topo_keys_link_default, topo_keys_fabric,

@@ -43,6 +43,7 @@ enum topo_role {
 	TOPO_ROLE_HOST,
 	TOPO_ROLE_EXTERNAL,
 };
+#define TOPO_ROLES_COUNT 7
 
 enum topo_link_kind {
 	TOPO_LINK_GPU,    /* host - RDSW, Ethernet */
@@ -50,6 +51,7 @@ enum topo_link_kind {
 	TOPO_LINK_SPINE,  /* FDSW - SDSW, cells */
 	TOPO_LINK_EDGE,   /* EDSW - SSW, Ethernet */
 };
+#define TOPO_KINDS_COUNT 4
 
 enum topo_fabric_mode { TOPO_FABRIC_DSF, TOPO_FABRIC_ECMP };
 enum topo_draw { TOPO_DRAW_STRATIFIED, TOPO_DRAW_RANDOM, TOPO_DRAW_FORCED };

@@ -237,6 +237,38 @@ static int set_switch_indexes(struct topo_draft *d)
 	return 0;
 }
 
+/* A host is in the building and cluster of its RDSWs, all of them the same. */
+static int place_host(struct topo_draft *d, const struct topo_draft_link *l)
+{
+	struct topo_draft_node *host = &d->nodes[l->end[0].node];
+	const struct topo_draft_node *rdsw = &d->nodes[l->end[1].node];
+
+	if (host->node.building == TOPO_NONE)
+		host->node.building = rdsw->node.building;
+	if (host->node.cluster == TOPO_NONE)
+		host->node.cluster = rdsw->node.cluster;
+	if (host->node.building == rdsw->node.building && host->node.cluster == rdsw->node.cluster)
+		return 0;
+	return topo_draft_fail(d, l->origin, NULL,
+		"%s is in building %u, cluster %u, but %s in building %u, cluster %u: a host has "
+		"all its links in one cluster",
+		host->name, host->node.building, host->node.cluster, rdsw->name,
+		rdsw->node.building, rdsw->node.cluster);
+}
+
+static int place_hosts(struct topo_draft *d)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < d->links_count && err == 0; i++) {
+		const struct topo_draft_link *l = &d->links[i];
+
+		if (l->end[0].class == TOPO_PORT_GPU)
+			err = place_host(d, l);
+	}
+	return err;
+}
+
 int topo_draft_number(struct topo_draft *d)
 {
 	struct dsf_hash clusters, ordinals, schemes;
@@ -248,7 +280,9 @@ int topo_draft_number(struct topo_draft *d)
 	dsf_hash_init(&ordinals, memory, 4, sizeof(struct ordinal_entry), TOPO_NODES_MAX);
 	dsf_hash_init(&schemes, memory, sizeof(struct topo_scheme), sizeof(struct scheme_entry),
 		TOPO_NODES_MAX);
-	err = mark_clusters(d, &clusters);
+	err = place_hosts(d);
+	if (err == 0)
+		err = mark_clusters(d, &clusters);
 	for (uint32_t i = 0; i < d->nodes_count && err == 0; i++) {
 		struct topo_draft_node *n = &d->nodes[i];
 

@@ -1,0 +1,198 @@
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "cli/output.h"
+#include "cli/topology.h"
+#include "topo/plan.h"
+
+/* Cores that this process may use; 1 when the kernel doesn't say. */
+static uint32_t usable_cores(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) < 1)
+		return 1;
+	return (uint32_t)CPU_COUNT(&set);
+}
+
+/* "12.8T", "890G", "222.5G", "unlimited". */
+static const char *rate_text(uint64_t rate_bps, char text[24])
+{
+	static const char units[] = { ' ', 'K', 'M', 'G', 'T', 'P', 'E' };
+	double value = (double)rate_bps;
+	int unit = 0;
+
+	if (rate_bps == TOPO_UNLIMITED)
+		return "unlimited";
+	for (; value >= 1000 && unit < 6; unit++)
+		value /= 1000;
+	snprintf(text, 24, "%.4g%c", value, units[unit]);
+	return text;
+}
+
+static const char *time_text(uint64_t ns, char text[24])
+{
+	if (ns < 1000)
+		snprintf(text, 24, "%" PRIu64 " ns", ns);
+	else if (ns < 1000000)
+		snprintf(text, 24, "%.4g us", (double)ns / 1e3);
+	else
+		snprintf(text, 24, "%.4g ms", (double)ns / 1e6);
+	return text;
+}
+
+static void add_rates(cJSON *doc, const struct topo_plan *p)
+{
+	cJSON *rates = cJSON_AddObjectToObject(doc, "rates_bps");
+
+	for (int k = 0; k < TOPO_KINDS_COUNT; k++) {
+		const char *name = topo_link_kind_name((enum topo_link_kind)k);
+
+		if (p->rates_bps[k] == TOPO_UNLIMITED)
+			cJSON_AddStringToObject(rates, name, "unlimited");
+		else
+			output_json_uint64(rates, name, p->rates_bps[k]);
+	}
+	if (p->bisection_bps == TOPO_UNLIMITED)
+		cJSON_AddStringToObject(doc, "bisection_bps", "unlimited");
+	else
+		output_json_uint64(doc, "bisection_bps", p->bisection_bps);
+}
+
+/* Thousandths as a number; null where it doesn't apply. */
+static void add_milli(cJSON *object, const char *key, uint32_t milli)
+{
+	if (milli == 0)
+		cJSON_AddNullToObject(object, key);
+	else
+		cJSON_AddNumberToObject(object, key, milli / 1000.0);
+}
+
+static int print_json(const struct topo *t, const struct topo_plan *p, uint32_t cores)
+{
+	cJSON *doc = cJSON_CreateObject(), *nodes, *links, *over;
+
+	cJSON_AddStringToObject(doc, "name", t->name);
+	cJSON_AddNumberToObject(doc, "planes", t->planes);
+	cJSON_AddNumberToObject(doc, "buildings", p->buildings);
+	cJSON_AddNumberToObject(doc, "clusters", p->clusters);
+	cJSON_AddNumberToObject(doc, "gpus", t->endpoints_count);
+	nodes = cJSON_AddObjectToObject(doc, "nodes");
+	for (int r = 0; r < TOPO_ROLES_COUNT; r++)
+		cJSON_AddNumberToObject(nodes, topo_role_name((enum topo_role)r), p->roles[r]);
+	links = cJSON_AddObjectToObject(doc, "links");
+	for (int k = 0; k < TOPO_KINDS_COUNT; k++)
+		cJSON_AddNumberToObject(
+			links, topo_link_kind_name((enum topo_link_kind)k), p->kinds[k]);
+	cJSON_AddNumberToObject(doc, "system_ports", p->system_ports);
+	add_rates(doc, p);
+	add_milli(doc, "fabric_speedup", p->speedup_milli);
+	over = cJSON_AddObjectToObject(doc, "oversubscription");
+	add_milli(over, "rdsw", p->over_rdsw_milli);
+	add_milli(over, "fdsw", p->over_fdsw_milli);
+	add_milli(over, "edge", p->over_edge_milli);
+	output_json_uint64(doc, "credit_loop_ns", t->credit_loop_ns);
+	output_json_uint64(doc, "ecn_min_ns", t->fabric.ecn_min_ns);
+	output_json_uint64(doc, "base_rtt_ns", t->base_rtt_ns);
+	output_json_uint64(doc, "delay_skew_ns", t->delay_skew_ns);
+	cJSON_AddNumberToObject(
+		doc, "time_dilation", t->time_dilation != 0 ? t->time_dilation : p->dilation);
+	cJSON_AddNumberToObject(doc, "auto_time_dilation", p->dilation);
+	cJSON_AddNumberToObject(doc, "cores", cores);
+	output_json_uint64(doc, "memory_bytes", p->memory_bytes);
+	return output_json(doc);
+}
+
+static void add_counts(struct output_text *text, const struct topo *t, const struct topo_plan *p)
+{
+	output_text_add(text, "%s: %u planes, %u buildings, %u clusters, %u GPUs\n\n", t->name,
+		t->planes, p->buildings, p->clusters, t->endpoints_count);
+	output_text_add(text, "nodes        %u:", t->nodes_count);
+	for (int r = 0; r < TOPO_ROLES_COUNT; r++) {
+		if (p->roles[r] > 0)
+			output_text_add(
+				text, " %u %s", p->roles[r], topo_role_name((enum topo_role)r));
+	}
+	output_text_add(text, "\nlinks        %u:", t->links_count);
+	for (int k = 0; k < TOPO_KINDS_COUNT; k++) {
+		char rate[24];
+
+		if (p->kinds[k] > 0)
+			output_text_add(text, " %u %s (%s)", p->kinds[k],
+				topo_link_kind_name((enum topo_link_kind)k),
+				rate_text(p->rates_bps[k], rate));
+	}
+	output_text_add(text, "\nsystem ports %u\n", p->system_ports);
+}
+
+static void add_ratio(struct output_text *text, const char *title, uint32_t milli, const char *what)
+{
+	if (milli != 0)
+		output_text_add(text, "%s%.3g : 1 %s\n", title, milli / 1000.0, what);
+}
+
+static int print_text(const struct topo *t, const struct topo_plan *p, uint32_t cores)
+{
+	struct output_text text = { .failed = false };
+	char a[24], b[24];
+
+	add_counts(&text, t, p);
+	output_text_add(&text, "\nbisection    %s each way\n", rate_text(p->bisection_bps, a));
+	if (p->speedup_milli != 0)
+		output_text_add(&text,
+			"speed-up     %.4g (fabric links over GPU ports of an RDSW)\n",
+			p->speedup_milli / 1000.0);
+	add_ratio(
+		&text, "oversubscr.  ", p->over_rdsw_milli, "GPU ports to fabric links of an RDSW");
+	add_ratio(&text, "             ", p->over_fdsw_milli, "down to up of an FDSW");
+	add_ratio(&text, "             ", p->over_edge_milli,
+		"GPU ports to edge links of a building");
+	output_text_add(&text, "credit loop  %s\n", time_text(t->credit_loop_ns, a));
+	output_text_add(&text, "ecn_min      %s\n", time_text(t->fabric.ecn_min_ns, a));
+	output_text_add(&text, "base RTT     %s\n", time_text(t->base_rtt_ns, a));
+	output_text_add(&text, "delay skew   %s\n", time_text(t->delay_skew_ns, a));
+	if (t->time_dilation != 0)
+		output_text_add(&text, "\ntime dilation %u as set (auto on %u cores: %u)\n",
+			t->time_dilation, cores, p->dilation);
+	else
+		output_text_add(&text,
+			"\ntime dilation %u on %u cores (quantum asks for %u, load for %u)\n",
+			p->dilation, cores, p->dilation_quantum, p->dilation_load);
+	output_text_add(&text, "a 400G port then sends %s of wall time\n",
+		rate_text(400000000000u / (t->time_dilation ? t->time_dilation : p->dilation), b));
+	output_text_add(&text, "memory       %" PRIu64 " MB live, %u processes\n",
+		(p->memory_bytes + (1u << 20) - 1) >> 20, t->nodes_count);
+	return output_text_write(&text);
+}
+
+static int run(int argc, char **argv, const struct cli_options *options)
+{
+	uint32_t cores = usable_cores();
+	struct topo_plan plan;
+	struct topo *t;
+	int code = cli_load_topology(argv[0], &t);
+
+	(void)argc;
+	if (code != CLI_OK)
+		return code;
+	topo_plan(t, cores, &plan);
+	code = options->json ? print_json(t, &plan, cores) : print_text(t, &plan, cores);
+	topo_free(t);
+	return code;
+}
+
+const struct cli_command cmd_plan = {
+	.name = "plan",
+	.usage = "FILE",
+	.summary = "tells what a topology has, can do and costs",
+	.help = "Counts, bisection bandwidth, oversubscription, fabric speed-up, the credit loop, "
+		"the\n"
+		"base round trip, what \"time_dilation\": \"auto\" means on this machine, and the "
+		"memory\n"
+		"that the live lab takes. All times are fabric time. Needs no rights.",
+	.words_min = 1,
+	.words_max = 1,
+	.run = run,
+};
