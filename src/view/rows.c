@@ -382,14 +382,13 @@ static int read_histogram(const cJSON *o, struct dsf_histogram *h)
 	h->sum = view_json_u64(o, "sum");
 	cJSON_ArrayForEach(pair, bins)
 	{
-		const cJSON *bin = cJSON_GetArrayItem(pair, 0);
-		const cJSON *count = cJSON_GetArrayItem(pair, 1);
+		uint64_t bin, count;
 
-		if (!cJSON_IsNumber(bin) || !cJSON_IsNumber(count) || bin->valuedouble < 0 ||
-			bin->valuedouble >= DSF_HISTOGRAM_BINS || count->valuedouble < 0 ||
-			count->valuedouble > UINT32_MAX)
+		if (!view_json_integer(cJSON_GetArrayItem(pair, 0), &bin) ||
+			!view_json_integer(cJSON_GetArrayItem(pair, 1), &count) ||
+			bin >= DSF_HISTOGRAM_BINS || count > UINT32_MAX)
 			return -DSF_E_BADFIELD;
-		h->bins[bin->valueint] = (uint32_t)count->valuedouble;
+		h->bins[bin] = (uint32_t)count;
 	}
 	return 0;
 }
