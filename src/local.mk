@@ -155,6 +155,7 @@ libcli_la_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS) \
 	-DDSF_LIBEXECDIR='"$(pkglibexecdir)"' -DDSF_DATADIR='"$(pkgdatadir)"'
 libcli_la_SOURCES =
 libcli_la_SOURCES += src/cli/cmd_expand.c
+libcli_la_SOURCES += src/cli/cmd_graph.c
 libcli_la_SOURCES += src/cli/cmd_help.c
 libcli_la_SOURCES += src/cli/cmd_plan.c
 libcli_la_SOURCES += src/cli/cmd_validate.c

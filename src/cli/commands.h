@@ -6,6 +6,7 @@
 #include "cli/options.h"
 
 extern const struct cli_command cmd_expand;
+extern const struct cli_command cmd_graph;
 extern const struct cli_command cmd_help;
 extern const struct cli_command cmd_plan;
 extern const struct cli_command cmd_validate;
