@@ -111,6 +111,7 @@ libview_la_SOURCES += src/view/table.c src/view/table.h
 noinst_LTLIBRARIES += libsim.la
 libsim_la_SOURCES =
 libsim_la_SOURCES += src/sim/queue.c src/sim/queue.h
+libsim_la_SOURCES += src/sim/run.c src/sim/run.h
 libsim_la_SOURCES += src/sim/sim.c src/sim/sim.h
 
 # From here on: drivers. (Not liburing.la: that name belongs to the library we link.)
@@ -158,12 +159,14 @@ libcli_la_SOURCES += src/cli/cmd_expand.c
 libcli_la_SOURCES += src/cli/cmd_graph.c
 libcli_la_SOURCES += src/cli/cmd_help.c
 libcli_la_SOURCES += src/cli/cmd_plan.c
+libcli_la_SOURCES += src/cli/cmd_sim.c
 libcli_la_SOURCES += src/cli/cmd_validate.c
 libcli_la_SOURCES += src/cli/commands.h
 libcli_la_SOURCES += src/cli/log.c src/cli/log.h
 libcli_la_SOURCES += src/cli/options.c src/cli/options.h
 libcli_la_SOURCES += src/cli/output.c src/cli/output.h
 libcli_la_SOURCES += src/cli/topology.c src/cli/topology.h
+libcli_la_SOURCES += src/cli/workload.c src/cli/workload.h
 
 # What a program links: users before what they use.
 DSF_CORE_LIBS = libsim.la libview.la libnode.la libtopo.la libworkload.la libmetaroce.la libip.la \

@@ -9,6 +9,7 @@ extern const struct cli_command cmd_expand;
 extern const struct cli_command cmd_graph;
 extern const struct cli_command cmd_help;
 extern const struct cli_command cmd_plan;
+extern const struct cli_command cmd_sim;
 extern const struct cli_command cmd_validate;
 
 /* All of them in the order of help, ended by NULL (main.c). */

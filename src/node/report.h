@@ -48,6 +48,12 @@ int node_report_add(struct node_report *r, const struct node_row_flow *row);
 /* True when both halves of every flow were seen and say that they are done. */
 bool node_report_done(const struct node_report *r);
 
+/* Packets that the modelled network dropped, of a node's counters. */
+static inline uint64_t node_report_drops(const struct node_row_counters *c)
+{
+	return c->voq_drops + c->watchdog_drops + c->egress_drops + c->reassembly_errors;
+}
+
 /* Works out the sums from what was added. */
 void node_report_finish(struct node_report *r);
 

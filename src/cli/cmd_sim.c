@@ -1,0 +1,315 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "cli/output.h"
+#include "cli/topology.h"
+#include "cli/workload.h"
+#include "sim/run.h"
+#include "view/json.h"
+#include "view/report.h"
+#include "view/rows.h"
+#include "view/show.h"
+
+#define CONVERGE_NS    NS_PER_S        /* fabric time; a fabric takes microseconds */
+#define LIMIT_NS       (10 * NS_PER_S) /* of one workload */
+#define SHOW_WORDS_MAX 16
+
+struct session {
+	const struct cli_options *options;
+	const struct topo *topo;
+	struct sim *sim;
+	uint64_t limit_ns;
+	cJSON *results;          /* [{"command","result"}] */
+	struct output_text text; /* the same for people */
+	int code;
+};
+
+static void *allocate(void *user, size_t size)
+{
+	(void)user;
+	return calloc(1, size);
+}
+
+static void release(void *user, void *block, size_t size)
+{
+	(void)user;
+	(void)size;
+	free(block);
+}
+
+static const struct dsf_memory memory = { allocate, release, NULL };
+
+/* Adds a result; takes it and its text. */
+static bool add_result(struct session *s, const char *command, cJSON *result, char *text)
+{
+	cJSON *entry = cJSON_CreateObject();
+	bool added = entry != NULL && text != NULL &&
+		     view_json_add_text(entry, "command", command) &&
+		     view_json_add(entry, "result", result);
+
+	if (added)
+		added = view_json_append(s->results, entry);
+	else
+		cJSON_Delete(entry);
+	if (added)
+		output_text_add(
+			&s->text, "%s# %s\n%s", s->text.size > 0 ? "\n" : "", command, text);
+	else
+		log_err("out of memory");
+	free(text);
+	return added;
+}
+
+static cJSON *hash_value(uint64_t hash)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "\"%016llx\"", (unsigned long long)hash);
+	return cJSON_CreateRaw(text);
+}
+
+static bool run_workload(struct session *s, const char *command)
+{
+	struct cli_workload w;
+	struct node_report *r = calloc(1, sizeof(*r));
+	struct view_fidelity fidelity = { .valid = true }; /* nothing is late here */
+	uint64_t drops = 0;
+	cJSON *result = NULL;
+	char *text = NULL;
+	int err = r == NULL ? CLI_FAILED : cli_workload_parse(&w, s->topo, command);
+
+	if (err != CLI_OK) {
+		s->code = err;
+		free(r);
+		return false;
+	}
+	err = node_report_init(r, s->topo, &w.spec, &memory);
+	if (err == 0)
+		err = sim_run_workload(s->sim, s->topo, &w.spec, s->limit_ns, r, &drops);
+	if (err < 0)
+		log_err("sim: %s: %s", command, log_text(err));
+	else
+		result = view_report_json(r, drops, &fidelity);
+	if (result != NULL && view_json_add(result, "trace_hash", hash_value(sim_hash(s->sim))))
+		text = view_report_text(result);
+	if (err == 0 && !r->verified)
+		s->code = CLI_FAILED;
+	if (err == 0 && !node_report_done(r))
+		log_err("sim: %s: not done after %llu us of fabric time", command,
+			(unsigned long long)(s->limit_ns / NS_PER_US));
+	node_report_close(r);
+	free(r);
+	cli_workload_free(&w);
+	if (err == 0 && add_result(s, command, result, text))
+		return true;
+	s->code = CLI_FAILED;
+	return false;
+}
+
+static cJSON *rows(void *user, enum node_query query, uint32_t node)
+{
+	struct session *s = user;
+	struct view_rows v;
+
+	view_rows_begin(&v, s->topo, NULL);
+	sim_view(s->sim, node, query, TOPO_NONE, view_rows_append, &v);
+	return view_rows_finish(&v);
+}
+
+static bool show(struct session *s, const char *command)
+{
+	struct view_show_source source = { rows, s };
+	const char *words[SHOW_WORDS_MAX];
+	char why[VIEW_SHOW_WHY_MAX], *copy = strdup(command), *rest = copy, *word;
+	struct view_show what;
+	size_t count = 0;
+	cJSON *result = NULL;
+
+	while (rest != NULL && (word = strsep(&rest, " ")) != NULL)
+		if (*word != '\0' && count < SHOW_WORDS_MAX)
+			words[count++] = word;
+	/* As on the live command line, "show" itself may be said or not. */
+	if (count > 0 && strcmp(words[0], "show") == 0)
+		memmove(words, words + 1, --count * sizeof(words[0]));
+	if (copy != NULL && view_show_parse(s->topo, words, count, &what, why) < 0) {
+		log_err("--show: %s", why);
+		s->code = CLI_USAGE;
+		free(copy);
+		return false;
+	}
+	if (copy != NULL)
+		result = view_show_run(&what, s->topo, &source);
+	free(copy);
+	if (result != NULL && add_result(s, command, result, view_show_text(&what, result)))
+		return true;
+	s->code = CLI_FAILED;
+	return false;
+}
+
+static bool fail_links(struct session *s)
+{
+	const char *name;
+
+	for (int i = 0; (name = cli_option_at(s->options, "fail", i)) != NULL; i++) {
+		uint32_t port = topo_find_port(s->topo, name);
+
+		if (port == TOPO_NONE) {
+			log_err("--fail: %s: no such link, want NODE:IF of one of its ends", name);
+			s->code = CLI_USAGE;
+			return false;
+		}
+		sim_link_set(s->sim, s->topo->ports[port].link, false);
+	}
+	return true;
+}
+
+static void name_missing(void *user, const struct node_row *row)
+{
+	const struct session *s = user;
+	const struct node_row_missing *m = &row->missing;
+	const struct topo_node *n = &s->topo->nodes[row->node];
+
+	log_err("sim: %s: %s%s%s%s%s is missing", n->name, m->what,
+		m->port == TOPO_NONE ? "" : " at ",
+		m->port == TOPO_NONE ? "" : topo_node_port(s->topo, n, m->port)->name,
+		m->other == TOPO_NONE ? "" : " to ",
+		m->other == TOPO_NONE ? "" : s->topo->nodes[m->other].name);
+}
+
+/* What happened, where nothing else was asked for. */
+static bool summarize(struct session *s)
+{
+	struct sim_stats stats = sim_stats(s->sim);
+	cJSON *o = cJSON_CreateObject();
+	char *text = NULL;
+	bool made = o != NULL && view_json_add_bool(o, "ready", sim_ready(s->sim)) &&
+		    view_json_add_u64(o, "now_ns", sim_now(s->sim).ns) &&
+		    view_json_add_u64(o, "events", stats.events) &&
+		    view_json_add_u64(o, "frames", stats.frames) &&
+		    view_json_add(o, "trace_hash", hash_value(sim_hash(s->sim)));
+
+	if (made &&
+		asprintf(&text, "ready %s at %.3f us, %llu events, %llu frames, trace %016llx\n",
+			sim_ready(s->sim) ? "yes" : "no", (double)sim_now(s->sim).ns / 1e3,
+			(unsigned long long)stats.events, (unsigned long long)stats.frames,
+			(unsigned long long)sim_hash(s->sim)) < 0)
+		text = NULL;
+	if (made)
+		return add_result(s, "sim", o, text);
+	cJSON_Delete(o);
+	s->code = CLI_FAILED;
+	return false;
+}
+
+static bool act(struct session *s)
+{
+	const char *command, *until = cli_option(s->options, "until");
+	bool broken = cli_option_at(s->options, "fail", 0) != NULL;
+	uint64_t until_ns;
+
+	if (!sim_converge(s->sim, CONVERGE_NS)) {
+		sim_view(s->sim, TOPO_NONE, NODE_QUERY_READY, TOPO_NONE, name_missing, s);
+		s->code = CLI_FAILED;
+		return false;
+	}
+	if (!fail_links(s))
+		return false;
+	if (broken) /* long enough for news to cross a fabric; it need not be whole again */
+		sim_run_until(s->sim,
+			dsf_time_after(sim_now(s->sim), 4 * s->topo->fabric.reach_refresh_ns));
+	for (int i = 0; (command = cli_option_at(s->options, "run", i)) != NULL; i++)
+		if (!run_workload(s, command))
+			return false;
+	if (until != NULL) {
+		if (cli_parse_time(until, &until_ns) < 0) {
+			log_err("--until: %s: want a time like 500us", until);
+			s->code = CLI_USAGE;
+			return false;
+		}
+		sim_run_until(s->sim, (dsf_instant){ until_ns });
+	}
+	for (int i = 0; (command = cli_option_at(s->options, "show", i)) != NULL; i++)
+		if (!show(s, command))
+			return false;
+	return cJSON_GetArraySize(s->results) > 0 || summarize(s);
+}
+
+static int print(struct session *s)
+{
+	cJSON *doc = s->results;
+	int code;
+
+	if (!s->options->json)
+		return output_text_write(&s->text);
+	if (cJSON_GetArraySize(doc) == 1)
+		doc = cJSON_DetachItemFromObjectCaseSensitive(cJSON_GetArrayItem(doc, 0), "result");
+	code = output_json(doc);
+	if (doc == s->results)
+		s->results = NULL;
+	return code;
+}
+
+static int run(int argc, char **argv, const struct cli_options *options)
+{
+	struct session s = { .options = options, .limit_ns = LIMIT_NS };
+	struct topo *t;
+	const char *seed = cli_option(options, "seed");
+	uint64_t seed_value;
+	int code = cli_load_topology(argv[0], &t), printed;
+
+	(void)argc;
+	if (code != CLI_OK)
+		return code;
+	seed_value = t->seed;
+	if (seed != NULL && cli_parse_bytes(seed, &seed_value) < 0) {
+		topo_free(t);
+		return cli_wrong(options, "--seed: %s: want a number", seed);
+	}
+	s.topo = t;
+	s.results = cJSON_CreateArray();
+	s.sim = sim_new(&(struct sim_config){ .topo = t, .seed = seed_value });
+	if (s.sim == NULL || s.results == NULL) {
+		log_err("sim: %s: can't make its devices (memory, or a role that can't be "
+			"simulated)",
+			argv[0]);
+		s.code = CLI_FAILED;
+	} else if (act(&s)) {
+		printed = print(&s);
+		if (printed != CLI_OK)
+			s.code = printed;
+	}
+	sim_free(s.sim);
+	cJSON_Delete(s.results);
+	free(s.text.bytes);
+	topo_free(t);
+	return s.code;
+}
+
+static const struct cli_option options[] = {
+	{ "fail", "LINK", true, "takes NODE:IF's link down, after the lab has converged" },
+	{ "run", "WORKLOAD", true, "runs a workload: 'permutation --size 1M --iterations 4'" },
+	{ "show", "WORDS", true, "shows state at the end: 'fabric reachability'" },
+	{ "until", "T", false, "goes on until this instant of fabric time before it shows" },
+	{ "seed", "N", false, "seed of the simulation; default: the file's" },
+	{ NULL, NULL, false, NULL },
+};
+
+const struct cli_command cmd_sim = {
+	.name = "sim",
+	.usage = "FILE",
+	.summary = "runs a topology in virtual time, in one process, without root",
+	.help = "Makes every device of FILE, waits until the fabric has converged, takes the links "
+		"of\n"
+		"--fail down, runs the workloads in turn and shows what was asked for. The "
+		"results\n"
+		"are what the live commands `run` and `show` would print; several make a list of\n"
+		"{\"command\", \"result\"}. The same file, options and seed give the same run to "
+		"the\n"
+		"last event (trace_hash). Exits 1 when a workload was not verified.",
+	.options = options,
+	.words_min = 1,
+	.words_max = 1,
+	.run = run,
+};
