@@ -73,7 +73,7 @@ FUZZ_TARGETS += tests/fuzz/ip_packet
 BATS_TESTS =
 BATS_TESTS += tests/integration/completion.bats
 
-EXTRA_DIST += tests/memory.h tests/tap.h $(BATS_TESTS)
+EXTRA_DIST += tests/fuzz/corpus tests/memory.h tests/tap.h $(BATS_TESTS)
 
 if FUZZERS
 LDADD = $(FUZZ_LDFLAGS) $(DSF_CORE_LIBS)
