@@ -105,7 +105,7 @@ list-fuzzers:
 URING_TEST_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 URING_TEST_LDADD = libdsfuring.la libnetns.la libfabric.la libbase.la $(CJSON_LIBS) $(URING_LIBS) \
 	$(MNL_LIBS)
-EXTRA_DIST += tests/unit/uring_fake.h
+EXTRA_DIST += tests/unit/uring_fake.h tests/sim/metaroce_pipe.h
 tests_unit_uring_process_CPPFLAGS = $(URING_TEST_CPPFLAGS)
 tests_unit_uring_process_LDADD = $(URING_TEST_LDADD)
 
