@@ -1,0 +1,366 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "cli/commands.h"
+#include "cli/fidelity.h"
+#include "cli/lab_call.h"
+#include "cli/log.h"
+#include "cli/output.h"
+#include "cli/workload.h"
+#include "node/report.h"
+#include "view/json.h"
+#include "view/report.h"
+#include "view/rows.h"
+
+#define MARGIN_WALL_NS                                                                             \
+	(200 * NS_PER_MS) /* from the command to the start: every host has it by then */
+#define POLL_MS     50
+#define STALL_MS    30000 /* wall time without a single byte moved: the run has failed */
+#define INTERRUPTED 130
+
+struct session {
+	const struct cli_options *options;
+	struct topo *topo;
+	struct lab_client client;
+	struct cli_workload workload;
+	struct node_report *report;
+	uint64_t drops_before, drops;
+	cJSON *fidelity;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+static void *allocate(void *user, size_t size)
+{
+	(void)user;
+	return calloc(1, size);
+}
+
+static void release(void *user, void *block, size_t size)
+{
+	(void)user;
+	(void)size;
+	free(block);
+}
+
+static const struct dsf_memory memory = { allocate, release, NULL };
+
+/* A request to all nodes (of a role): the array of their answers put together, the caller's. NULL:
+ * told. */
+static cJSON *ask(struct session *s, const char *role, const char *request)
+{
+	const char *result;
+	char *text;
+	cJSON *array;
+
+	if (asprintf(&text, "{\"op\":\"nodes\",\"role\":%s,\"request\":%s}", role, request) < 0) {
+		log_err("out of memory");
+		return NULL;
+	}
+	if (lab_call(&s->client, text, &result, NULL) != CLI_OK) {
+		free(text);
+		return NULL;
+	}
+	free(text);
+	array = view_json_parse(result, strlen(result));
+	if (!cJSON_IsArray(array)) {
+		log_err("run: the lab's answer can't be read");
+		cJSON_Delete(array);
+		return NULL;
+	}
+	return array;
+}
+
+static bool tell(struct session *s, const char *role, const char *request)
+{
+	cJSON *answer = ask(s, role, request);
+
+	cJSON_Delete(answer);
+	return answer != NULL;
+}
+
+static bool count_drops(struct session *s, uint64_t *drops)
+{
+	cJSON *rows = ask(s, "null", "{\"op\":\"view\",\"query\":\"counters\"}");
+
+	if (rows != NULL)
+		*drops = view_report_network_drops(rows);
+	cJSON_Delete(rows);
+	return rows != NULL;
+}
+
+/* Fabric time of the lab, as its first host has it. */
+static bool fabric_now(struct session *s, uint64_t *now_ns)
+{
+	cJSON *answers = ask(s, "\"host\"", "{\"op\":\"now\"}");
+
+	*now_ns = 0;
+	for (const cJSON *a = answers != NULL ? answers->child : NULL; a != NULL; a = a->next)
+		if (view_json_u64(a, "now_ns") > *now_ns)
+			*now_ns = view_json_u64(a, "now_ns");
+	cJSON_Delete(answers);
+	return answers != NULL;
+}
+
+/* The spec as the hosts read it (uring/request.c). */
+static cJSON *spec_json(const struct workload_spec *w, uint64_t start_ns)
+{
+	cJSON *spec = cJSON_CreateObject(), *flows = cJSON_CreateArray();
+	bool made = spec != NULL && flows != NULL;
+
+	for (uint32_t i = 0; made && i < w->flows_count; i++) {
+		double pair[2] = { w->flows[i].source, w->flows[i].target };
+
+		made = view_json_append(flows, cJSON_CreateDoubleArray(pair, 2));
+	}
+	made = made && view_json_add_text(spec, "kind", workload_kind_name(w->kind)) &&
+	       view_json_add_u64(spec, "size_bytes", w->size_bytes) &&
+	       view_json_add_u64(spec, "iterations", w->iterations) &&
+	       view_json_add_u64(spec, "rate_bps", w->rate_bps) &&
+	       view_json_add_u64(spec, "dscp", w->dscp) &&
+	       view_json_add_u64(spec, "seed", w->seed) &&
+	       view_json_add_u64(spec, "start_at_ns", start_ns + w->start_at.ns) &&
+	       view_json_add(spec, "plane",
+		       w->plane == UINT32_MAX ? cJSON_CreateNull() : cJSON_CreateNumber(w->plane));
+	if (made && dsf_time_is_never(w->stop_at))
+		made = view_json_add(spec, "stop_at_ns", cJSON_CreateNull());
+	else if (made)
+		made = view_json_add_u64(spec, "stop_at_ns", start_ns + w->stop_at.ns);
+	if (made && view_json_add(spec, "flows", flows))
+		return spec;
+	if (!made)
+		cJSON_Delete(flows);
+	cJSON_Delete(spec);
+	return NULL;
+}
+
+static bool start(struct session *s)
+{
+	uint64_t now_ns, dilation = s->topo->time_dilation > 0 ? s->topo->time_dilation : 1;
+	cJSON *request, *spec;
+	char *text;
+	bool started;
+
+	if (!count_drops(s, &s->drops_before) ||
+		!tell(s, "null", "{\"op\":\"fidelity\",\"reset\":true}") || !fabric_now(s, &now_ns))
+		return false;
+	request = cJSON_CreateObject();
+	spec = spec_json(&s->workload.spec, now_ns + MARGIN_WALL_NS / dilation);
+	if (request == NULL || !view_json_add_text(request, "op", "workload") ||
+		!view_json_add(request, "spec", spec)) {
+		log_err("out of memory");
+		cJSON_Delete(request);
+		return false;
+	}
+	text = cJSON_PrintUnformatted(request);
+	cJSON_Delete(request);
+	started = text != NULL && tell(s, "\"host\"", text);
+	free(text);
+	return started;
+}
+
+/* Takes the state of all flows. False: told. */
+static bool collect(struct session *s)
+{
+	struct dsf_histogram *fct = malloc(sizeof(*fct));
+	cJSON *rows = ask(s, "\"host\"", "{\"op\":\"view\",\"query\":\"workload\"}");
+	struct node_row_flow flow;
+
+	node_report_close(s->report);
+	if (fct == NULL || rows == NULL ||
+		node_report_init(s->report, s->topo, &s->workload.spec, &memory) < 0) {
+		free(fct);
+		cJSON_Delete(rows);
+		return false;
+	}
+	for (const cJSON *row = rows->child; row != NULL; row = row->next)
+		if (view_rows_read_flow(row, &flow, fct) == 0)
+			(void)node_report_add(s->report, &flow);
+	free(fct);
+	cJSON_Delete(rows);
+	return true;
+}
+
+static int64_t wall_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void show_progress(const struct session *s)
+{
+	if (!s->options->quiet && !s->options->json && isatty(STDERR_FILENO))
+		fprintf(stderr, "\r%llu bytes moved ", (unsigned long long)s->report->bytes);
+}
+
+/* Until every flow is done, nothing moves any more, or a signal came. CLI_OK: done. */
+static int follow(struct session *s)
+{
+	int64_t moved_at = wall_ms();
+	uint64_t moved = 0;
+
+	for (;;) {
+		poll(NULL, 0, POLL_MS);
+		if (interrupted)
+			return INTERRUPTED;
+		if (!collect(s))
+			return CLI_FAILED;
+		show_progress(s);
+		if (node_report_done(s->report))
+			return CLI_OK;
+		if (s->report->bytes != moved) {
+			moved = s->report->bytes;
+			moved_at = wall_ms();
+		}
+		if (wall_ms() - moved_at > STALL_MS) {
+			log_err("run: nothing has moved for %d s; see `dsfemu status` and "
+				"`dsfemu show paths`",
+				STALL_MS / 1000);
+			return CLI_FAILED;
+		}
+	}
+}
+
+static bool judge(struct session *s)
+{
+	cJSON *answers = ask(s, "null", "{\"op\":\"fidelity\",\"reset\":false}");
+	struct fidelity *f = calloc(1, sizeof(*f));
+	uint64_t drops;
+
+	for (const cJSON *a = answers != NULL ? answers->child : NULL; f != NULL && a != NULL;
+		a = a->next) {
+		char *text = cJSON_PrintUnformatted(a);
+
+		if (text != NULL)
+			fidelity_add(f, text, strlen(text));
+		free(text);
+	}
+	if (answers != NULL && f != NULL)
+		s->fidelity = fidelity_json(f, s->topo);
+	cJSON_Delete(answers);
+	free(f);
+	if (s->fidelity == NULL || !count_drops(s, &drops))
+		return false;
+	s->drops = drops - s->drops_before;
+	return true;
+}
+
+static int print(struct session *s)
+{
+	cJSON *result;
+	char *text;
+	int code;
+
+	result = view_report_json(s->report, s->drops, NULL);
+	if (result == NULL ||
+		!cJSON_ReplaceItemInObjectCaseSensitive(result, "fidelity", s->fidelity)) {
+		cJSON_Delete(result);
+		log_err("out of memory");
+		return CLI_FAILED;
+	}
+	s->fidelity = NULL; /* the result's */
+	if (s->options->json)
+		return output_json(result);
+	text = view_report_text(result);
+	cJSON_Delete(result);
+	code = text == NULL ? CLI_FAILED : output_write(text, strlen(text));
+	free(text);
+	return code;
+}
+
+static int run_in_lab(struct session *s)
+{
+	int code = CLI_FAILED, printed;
+
+	s->report = calloc(1, sizeof(*s->report));
+	if (s->report == NULL ||
+		node_report_init(s->report, s->topo, &s->workload.spec, &memory) < 0) {
+		log_err("out of memory");
+	} else if (start(s)) {
+		code = follow(s);
+		if (isatty(STDERR_FILENO) && !s->options->quiet && !s->options->json)
+			fprintf(stderr, "\r\033[K");
+		if (code != CLI_OK)
+			tell(s, "\"host\"", "{\"op\":\"workload_stop\"}");
+		node_report_finish(s->report);
+		printed = judge(s) ? print(s) : CLI_FAILED;
+		if (code == CLI_OK)
+			code = printed == CLI_OK && !s->report->verified ? CLI_FAILED : printed;
+	}
+	if (s->report != NULL && s->report->flows != NULL)
+		node_report_close(s->report);
+	free(s->report);
+	cJSON_Delete(s->fidelity);
+	return code;
+}
+
+static const char *get_option(const void *user, const char *option)
+{
+	return cli_option(user, option);
+}
+
+static int run(int argc, char **argv, const struct cli_options *options)
+{
+	struct session s = { .options = options };
+	struct sigaction action = { .sa_handler = on_signal };
+	char lab[TOPO_LAB_NAME_MAX + 1], why[512];
+	int code = lab_call_root("run");
+	uint64_t epoch_ns;
+
+	(void)argc;
+	if (code == CLI_OK)
+		code = lab_call_choose(options, NULL, lab);
+	if (code != CLI_OK)
+		return code;
+	if (lab_topology(lab, &s.topo, &epoch_ns, why, sizeof(why)) < 0) {
+		log_err("run: %s", why);
+		return CLI_FAILED;
+	}
+	code = cli_workload_make(&s.workload, s.topo, argv[0], get_option, options);
+	if (code == CLI_OK) {
+		sigaction(SIGINT, &action, NULL);
+		sigaction(SIGTERM, &action, NULL);
+		code = lab_call_open(&s.client, lab);
+		if (code == CLI_OK) {
+			code = run_in_lab(&s);
+			lab_client_close(&s.client);
+		}
+		cli_workload_free(&s.workload);
+	}
+	topo_free(s.topo);
+	return code;
+}
+
+static const struct cli_option options[] = {
+	CLI_WORKLOAD_OPTIONS,
+	{ NULL, NULL, false, NULL },
+};
+
+const struct cli_command cmd_run = {
+	.name = "run",
+	.usage = "WORKLOAD",
+	.summary = "runs a workload in a lab, checks every byte, reports",
+	.help = "WORKLOAD is udp (datagrams without transport, all endpoints to the first), write\n"
+		"(first half of the endpoints to the second), permutation (each to one other) or\n"
+		"incast (all to the first). Endpoints are GPUs, by host then rail. Every byte is\n"
+		"checked where it lands. Times and rates are fabric time, at true scale. Exits 1\n"
+		"when something was lost, wrong or double. Ctrl-C stops the workload, not the lab.",
+	.options = options,
+	.words_min = 1,
+	.words_max = 1,
+	.run = run,
+};
