@@ -261,11 +261,11 @@ static bool judge(struct session *s)
 
 static int print(struct session *s)
 {
-	cJSON *result;
+	static const struct view_fidelity unknown = { .valid = false }; /* replaced below */
+	cJSON *result = view_report_json(s->report, s->drops, &unknown);
 	char *text;
 	int code;
 
-	result = view_report_json(s->report, s->drops, NULL);
 	if (result == NULL ||
 		!cJSON_ReplaceItemInObjectCaseSensitive(result, "fidelity", s->fidelity)) {
 		cJSON_Delete(result);

@@ -42,7 +42,8 @@ static bool handle_next(struct uring_process *p)
 		return false;
 	uring_fidelity_late(&p->fidelity, due, p->clock.last);
 	p->now = dsf_time_max(p->now, due);
-	if (dsf_time_before(deadline, frame_at))
+	/* At one instant deadlines come before inputs, as in the simulator. */
+	if (!dsf_time_before(frame_at, deadline))
 		node_expire(p->node, p->now);
 	else
 		handle_frame(p, uring_hold_pop(&p->hold));
