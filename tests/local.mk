@@ -30,6 +30,9 @@ UNIT_TESTS += tests/unit/base_time
 UNIT_TESTS += tests/unit/base_trace
 
 # fabric
+UNIT_TESTS += tests/unit/fabric_cell
+UNIT_TESTS += tests/unit/fabric_packet
+UNIT_TESTS += tests/unit/fabric_reasm
 
 # ip
 UNIT_TESTS += tests/unit/ip_icmp

@@ -111,6 +111,18 @@ static inline enum fabric_class fabric_class_of_dscp(uint8_t dscp)
 	return dscp >= 50 && dscp <= 59 ? FABRIC_CLASS_RDMA : FABRIC_CLASS_DEFAULT;
 }
 
+/* Epochs come from the clock and go round in minutes, so "older" holds for a short way back only:
+ * what is further away is a new one, whatever its number. A VOQ that was made anew within that way
+ * of a whole round would be taken for old; the shorter the way, the less likely (ours: 1 in 4,096).
+ * Nothing of an old epoch is under way for longer than 67 ms of fabric time. */
+#define FABRIC_EPOCH_UNIT_NS   64u
+#define FABRIC_EPOCH_OLDER_MAX (1u << 20)
+
+static inline bool fabric_epoch_older(uint32_t epoch, uint32_t than)
+{
+	return than - epoch - 1 < FABRIC_EPOCH_OLDER_MAX;
+}
+
 const char *fabric_class_name(enum fabric_class class);
 
 /* Reads the header of a train frame. 0, or -DSF_E_TRUNCATED (fewer bytes than it says),

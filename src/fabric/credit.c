@@ -109,7 +109,7 @@ int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_k
 	if (source == NULL)
 		return -DSF_E_FULL;
 	if (source->epoch != epoch) {
-		if (source->epoch != 0 && (int32_t)(epoch - source->epoch) < 0)
+		if (source->epoch != 0 && fabric_epoch_older(epoch, source->epoch))
 			return -DSF_E_STALE;
 		source->epoch = epoch;
 		source->granted = total > outstanding ? total - outstanding : 0;

@@ -122,12 +122,14 @@ static void slide(struct fabric_reasm *r, struct fabric_reasm_context *c, uint32
 {
 	uint32_t first = sequence - (FABRIC_REASM_WINDOW_MAX - 1);
 
-	if (c->window == 0) {
+	if (!c->synced && c->next == c->end) {
 		c->next = c->end = first;
 		return;
 	}
-	while (c->next != first && c->next != c->end)
-		give_up(r, c, c->next + 1), hand_on(r, c);
+	while ((int32_t)(first - c->next) > 0 && c->next != c->end) {
+		give_up(r, c, c->next + 1);
+		hand_on(r, c);
+	}
 	if ((int32_t)(first - c->next) > 0) {
 		if (c->synced)
 			r->packets_lost += first - c->next;
@@ -139,7 +141,7 @@ static int check_cell(const struct fabric_reasm *r, const struct fabric_cell *ce
 {
 	uint32_t count = (cell->packet_size + r->payload_max - 1u) / r->payload_max;
 	uint32_t offset = cell->index * r->payload_max;
-	uint32_t stored_offset = offset < cell->packet_stored ? offset : cell->packet_stored;
+	uint32_t present = offset < cell->packet_stored ? cell->packet_stored - offset : 0;
 
 	if (cell->packet_size == 0 || cell->packet_size > FABRIC_PACKET_MAX ||
 		cell->packet_stored > cell->packet_size || count > FABRIC_PACKET_CELLS_MAX ||
@@ -147,7 +149,9 @@ static int check_cell(const struct fabric_reasm *r, const struct fabric_cell *ce
 		return -DSF_E_BADFIELD;
 	if (cell->size != (cell->index + 1u == count ? cell->packet_size - offset : r->payload_max))
 		return -DSF_E_BADFIELD;
-	return cell->stored > cell->packet_stored - stored_offset ? -DSF_E_BADFIELD : (int)count;
+	/* All that is present of the packet, or its buffer's old bytes would show. */
+	return cell->stored != (present < cell->size ? present : cell->size) ? -DSF_E_BADFIELD
+									     : (int)count;
 }
 
 static struct fabric_packet *start_packet(struct fabric_reasm *r, struct fabric_reasm_slot *slot,
@@ -216,7 +220,8 @@ int fabric_reasm_input(struct fabric_reasm *r, const struct fabric_cell *cell,
 {
 	int count = check_cell(r, cell), err;
 	struct fabric_reasm_context *c;
-	int32_t ahead;
+	uint32_t ahead;
+	bool fresh; /* any sequence may be the first that we see */
 
 	if (count < 0)
 		return count;
@@ -224,16 +229,17 @@ int fabric_reasm_input(struct fabric_reasm *r, const struct fabric_cell *cell,
 	if (c == NULL)
 		return -DSF_E_NOMEM;
 	if (c->epoch != cell->epoch) {
-		if (c->epoch != 0 && (int32_t)(cell->epoch - c->epoch) < 0)
+		if (c->epoch != 0 && fabric_epoch_older(cell->epoch, c->epoch))
 			return -DSF_E_STALE;
 		restart(r, c, cell->epoch);
 	}
-	ahead = (int32_t)(cell->packet_sequence - c->next);
-	if (ahead < 0) {
+	ahead = cell->packet_sequence - c->next;
+	fresh = !c->synced && c->next == c->end;
+	if (!fresh && (int32_t)ahead < 0) {
 		r->cells_duplicate++;
 		return -DSF_E_STALE;
 	}
-	if ((uint32_t)ahead >= FABRIC_REASM_WINDOW_MAX)
+	if (ahead >= FABRIC_REASM_WINDOW_MAX)
 		slide(r, c, cell->packet_sequence);
 	err = widen(r, c, cell->packet_sequence - c->next + 1);
 	if (err < 0)

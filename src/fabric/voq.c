@@ -49,7 +49,7 @@ struct fabric_voq *fabric_voq_get(struct fabric_voqs *s, struct fabric_voq_key k
 	q->destination = destination;
 	q->reachable = reachable;
 	/* Not 0 and not what an earlier life of this switch used: the egress sees a new one. */
-	q->epoch = (uint32_t)(now.ns >> 6) | 1u;
+	q->epoch = (uint32_t)(now.ns / FABRIC_EPOCH_UNIT_NS) | 1u;
 	return q;
 }
 
