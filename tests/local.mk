@@ -66,6 +66,7 @@ UNIT_TESTS += tests/unit/netns_sweep
 # cli
 
 SIM_TESTS =
+SIM_TESTS += tests/sim/metaroce_host
 SIM_TESTS += tests/sim/metaroce_write
 
 FUZZ_TARGETS =

@@ -5,8 +5,8 @@
 
 #define PPM 1000000u
 
-/* Headers of a WRITE packet behind UDP: MCH 20, MSGH 20, BTH 12, RETH 16, ICRC 4. */
-#define WRITE_HEADER_BYTES 72u
+/* Headers of a WRITE packet behind UDP: MCH 20, MSGH 20, BTH 12, RETH 16; no ICRC. */
+#define WRITE_HEADER_BYTES 68u
 
 int node_report_init(struct node_report *r, const struct topo *topo,
 	const struct workload_spec *spec, const struct dsf_memory *memory)
