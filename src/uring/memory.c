@@ -1,6 +1,8 @@
 #include "uring/memory.h"
 #include <errno.h>
 #include <stdlib.h>
+#include "base/err.h"
+#include "metaroce/memory.h"
 
 static void *core_alloc(void *user, size_t size)
 {
@@ -20,15 +22,19 @@ const struct dsf_memory uring_memory_core = { core_alloc, core_release, NULL };
 int uring_memory_gather(struct uring_memory *m, const struct node_span *span, uint8_t *at)
 {
 	(void)m;
-	(void)span;
-	(void)at;
-	return -EFAULT;
+	if (metaroce_memory_kind(span->memory) != METAROCE_MEMORY_PATTERN)
+		return -EFAULT;
+	metaroce_pattern_fill(span->memory, span->offset, at, span->size);
+	return 0;
 }
 
 int uring_memory_place(struct uring_memory *m, const struct node_span *span, const uint8_t *bytes)
 {
-	(void)m;
-	(void)span;
-	(void)bytes;
-	return -EFAULT;
+	size_t wrong;
+
+	if (metaroce_memory_kind(span->memory) != METAROCE_MEMORY_PATTERN)
+		return -EFAULT;
+	wrong = metaroce_pattern_check(span->memory, span->offset, bytes, span->size);
+	m->bytes_wrong += wrong;
+	return wrong > 0 ? -DSF_E_CORRUPT : 0;
 }
