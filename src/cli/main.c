@@ -19,6 +19,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_validate,
 	&cmd_expand,
 	&cmd_plan,
+	&cmd_sim,
 	&cmd_graph,
 	&cmd_help,
 	NULL,
