@@ -31,6 +31,7 @@ UNIT_TESTS += tests/unit/base_trace
 
 # fabric
 UNIT_TESTS += tests/unit/fabric_cell
+UNIT_TESTS += tests/unit/fabric_credit
 UNIT_TESTS += tests/unit/fabric_packet
 UNIT_TESTS += tests/unit/fabric_reasm
 

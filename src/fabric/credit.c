@@ -75,7 +75,8 @@ void fabric_credit_fabric(struct fabric_credits *s, uint64_t rate_bps)
 	s->fabric_bps = rate_bps;
 }
 
-static void list_source(struct fabric_credit_port *p, struct fabric_credit_source *source)
+static void list_source(
+	struct fabric_credits *s, struct fabric_credit_port *p, struct fabric_credit_source *source)
 {
 	struct fabric_credit_class *class = &p->classes[source->key.class];
 
@@ -83,6 +84,8 @@ static void list_source(struct fabric_credit_port *p, struct fabric_credit_sourc
 		return;
 	source->listed = true;
 	source->next = NULL;
+	if (source->key.source == s->config.self)
+		class->local = source;
 	*(class->last != NULL ? &class->last->next : &class->first) = source;
 	class->last = source;
 }
@@ -105,6 +108,8 @@ int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_k
 
 	if (p == NULL)
 		return -DSF_E_UNKNOWN;
+	if (total > INT64_MAX)
+		return -DSF_E_BADFIELD;
 	source = dsf_hash_put(&s->sources, key);
 	if (source == NULL)
 		return -DSF_E_FULL;
@@ -119,9 +124,11 @@ int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_k
 		want_grant(s, source); /* it missed the grant: say it again */
 		return 0;
 	}
+	if (total - source->granted > UINT32_MAX)
+		return -DSF_E_PEER;
 	if (total > source->requested)
 		source->requested = total;
-	list_source(p, source);
+	list_source(s, p, source);
 	if (p->timer.place == 0)
 		schedule(s, p, now);
 	return 0;
@@ -162,14 +169,26 @@ static void adapt_factor(struct fabric_credits *s, struct fabric_credit_port *p,
 		p->factor = FABRIC_CREDIT_FACTOR_MIN;
 }
 
-/* The class whose turn it is: nc before all, then by weight; work-conserving. */
-static struct fabric_credit_class *pick_class(struct fabric_credit_port *p)
+static bool wants(const struct fabric_credit_source *source)
 {
-	if (p->classes[FABRIC_CLASS_NC].first != NULL)
+	return source->requested > source->granted;
+}
+
+static bool class_waits(const struct fabric_credit_class *class, bool local_only)
+{
+	if (local_only)
+		return class->local != NULL && wants(class->local);
+	return class->first != NULL;
+}
+
+/* The class whose turn it is: nc before all, then by weight; work-conserving. */
+static struct fabric_credit_class *pick_class(struct fabric_credit_port *p, bool local_only)
+{
+	if (class_waits(&p->classes[FABRIC_CLASS_NC], local_only))
 		return &p->classes[FABRIC_CLASS_NC];
 	for (int round = 0; round < 2; round++) {
 		for (int i = FABRIC_CLASS_RDMA; i < FABRIC_CLASSES; i++)
-			if (p->classes[i].first != NULL && p->classes[i].turn_left > 0)
+			if (class_waits(&p->classes[i], local_only) && p->classes[i].turn_left > 0)
 				return &p->classes[i];
 		for (int i = FABRIC_CLASS_RDMA; i < FABRIC_CLASSES; i++)
 			p->classes[i].turn_left = p->classes[i].weight;
@@ -177,44 +196,67 @@ static struct fabric_credit_class *pick_class(struct fabric_credit_port *p)
 	return NULL;
 }
 
+/* The first that wants something, taken off the list; NULL: nobody does. */
 static struct fabric_credit_source *pop_source(struct fabric_credit_class *class)
 {
-	struct fabric_credit_source *source = class->first;
+	struct fabric_credit_source *source;
 
-	class->first = source->next;
-	if (class->first == NULL)
-		class->last = NULL;
-	source->listed = false;
+	while ((source = class->first) != NULL) {
+		class->first = source->next;
+		if (class->first == NULL)
+			class->last = NULL;
+		source->listed = false;
+		if (wants(source))
+			break;
+	}
+	return source;
+}
+
+/* Whose turn it is; NULL: nobody waits. Our own switch alone keeps its place in the list. */
+static struct fabric_credit_source *next_source(struct fabric_credit_port *p, bool local_only)
+{
+	struct fabric_credit_source *source = NULL;
+
+	while (source == NULL) {
+		struct fabric_credit_class *class = pick_class(p, local_only);
+
+		if (class == NULL)
+			return NULL;
+		source = local_only ? class->local : pop_source(class);
+		if (source != NULL && class->turn_left > 0)
+			class->turn_left--;
+	}
 	return source;
 }
 
 /* One credit to the next source. Returns its bytes; 0: nobody waits. */
-static uint32_t grant_one(struct fabric_credits *s, struct fabric_credit_port *p, bool *remote)
+static uint32_t grant_one(
+	struct fabric_credits *s, struct fabric_credit_port *p, bool local_only, bool *remote)
 {
-	struct fabric_credit_class *class = pick_class(p);
-	struct fabric_credit_source *source;
+	struct fabric_credit_source *source = next_source(p, local_only);
 	uint32_t credit = s->config.credit_bytes;
 
-	if (class == NULL)
+	if (source == NULL)
 		return 0;
-	if (class->turn_left > 0)
-		class->turn_left--;
-	source = pop_source(class);
-	assert(source->requested > source->granted);
+	assert(wants(source));
 	source->granted += credit;
 	p->granted_total += credit;
 	*remote = source->key.source != s->config.self;
 	want_grant(s, source);
-	if (source->requested > source->granted)
-		list_source(p, source);
+	if (wants(source))
+		list_source(s, p, source);
 	return credit;
 }
 
 static uint64_t effective_rate(const struct fabric_credit_port *p)
 {
-	uint64_t rate = p->rate_bps / FABRIC_CREDIT_FACTOR_ONE * p->factor;
+	uint64_t rate = p->rate_bps < UINT64_MAX / FABRIC_CREDIT_FACTOR_ONE
+				? p->rate_bps * p->factor / FABRIC_CREDIT_FACTOR_ONE
+				: p->rate_bps;
 
-	return p->backlog_bytes > BACKLOG_MARK_BYTES ? rate - rate / 16 : rate;
+	if (p->backlog_bytes > BACKLOG_MARK_BYTES)
+		rate -= rate / 16;
+	return rate > 0 ? rate : 1; /* 0 would mean unlimited */
 }
 
 static void charge_fabric(struct fabric_credits *s, uint64_t bytes, dsf_instant now)
@@ -228,31 +270,31 @@ static void tick(struct fabric_credits *s, struct fabric_credit_port *p, dsf_ins
 {
 	uint64_t granted = 0, remote_bytes = 0;
 	uint64_t burst_ns = dsf_time_of_bytes(FABRIC_CREDIT_BURST_BYTES, p->rate_bps);
-	bool remote;
+	uint64_t most =
+		p->rate_bps == 0 ? FABRIC_CREDIT_UNLIMITED_BYTES : FABRIC_CREDIT_BURST_BYTES;
+	/* The fabric gets time to deliver what all ports were granted, beyond a burst. */
+	bool local_only = s->fabric_bps > 0 && dsf_time_since(now, s->fabric_next_at) > burst_ns;
+	bool remote = false;
 	uint32_t credit;
 
 	adapt_factor(s, p, now);
-	/* Give the fabric time to deliver what all ports were granted, beyond a burst. */
-	if (dsf_time_since(now, s->fabric_next_at) > burst_ns && s->fabric_bps > 0) {
-		p->next_at = dsf_time_after(s->fabric_next_at, 0);
-		return;
-	}
 	if (p->backlog_bytes > 4u * BACKLOG_MARK_BYTES) {
 		p->next_at = dsf_time_after(now, burst_ns);
 		p->backlog_bytes -= FABRIC_CREDIT_BURST_BYTES;
 		return;
 	}
-	while (granted < FABRIC_CREDIT_BURST_BYTES || p->rate_bps == 0) {
-		credit = grant_one(s, p, &remote);
-		if (credit == 0)
-			break;
+	while (granted < most && (credit = grant_one(s, p, local_only, &remote)) > 0) {
 		granted += credit;
 		remote_bytes += remote ? credit : 0;
 	}
 	charge_fabric(s, remote_bytes, now);
-	if (p->rate_bps > 0)
+	if (local_only && granted == 0)
+		p->next_at = s->fabric_next_at;
+	else if (p->rate_bps > 0)
 		p->next_at = dsf_time_after(dsf_time_max(p->next_at, now),
 			dsf_time_of_bytes(granted, effective_rate(p)));
+	else
+		p->next_at = dsf_time_after(now, 1);
 }
 
 void fabric_credits_expire(struct fabric_credits *s, dsf_instant now)

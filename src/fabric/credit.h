@@ -7,8 +7,9 @@
  * to a credit. A port that has something to grant ticks once a burst (about one train); one that
  * hasn't, doesn't. A source gets one grant cell a burst, with its running total.
  *
- * All remote grants of a switch together never exceed what its live fabric links can deliver. Cells
- * that met a queue over its mark, and packets that pile up at the port itself, lower the rate.
+ * All remote grants of a switch together never exceed what its live fabric links can deliver; what
+ * that leaves of a port's time its own switch may use. Cells that met a queue over its mark, and
+ * packets that pile up at the port itself, lower the rate.
  */
 #ifndef DSF_FABRIC_CREDIT_H
 #define DSF_FABRIC_CREDIT_H
@@ -20,6 +21,9 @@
 
 /* Credits are granted in bursts of about a train (16 KB: 4 credits). */
 #define FABRIC_CREDIT_BURST_BYTES 16384u
+
+/* An unlimited port grants this much at a time, then looks at what else there is to do (ours). */
+#define FABRIC_CREDIT_UNLIMITED_BYTES (1u << 20)
 
 /* Rate factors are in 1/256: congestion takes a 16th off at most once a loop, down to an 8th; a
  * loop without adds 4 (ours: full rate is back after some 60 loops). */
@@ -42,7 +46,8 @@ struct fabric_credit_source {
 };
 
 struct fabric_credit_class {
-	struct fabric_credit_source *first, *last;
+	struct fabric_credit_source *first, *last; /* may hold some that want nothing any more */
+	struct fabric_credit_source *local;        /* our own switch; NULL until it asked */
 	uint32_t weight;
 	uint32_t turn_left; /* credits left in this class's turn */
 };
@@ -98,7 +103,8 @@ void fabric_credit_port(struct fabric_credits *s, uint32_t system_port, uint64_t
 /* What all live fabric links together can deliver; 0: unlimited. */
 void fabric_credit_fabric(struct fabric_credits *s, uint64_t rate_bps);
 
-/* A request came. 0, -DSF_E_UNKNOWN (no such port here), -DSF_E_STALE (an older epoch) or
+/* A request came. 0, -DSF_E_UNKNOWN (no such port here), -DSF_E_BADFIELD (a total beyond any),
+ * -DSF_E_PEER (more at once than a request can state), -DSF_E_STALE (an older epoch) or
  * -DSF_E_FULL. */
 int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_key *key,
 	uint32_t epoch, uint64_t total, uint32_t outstanding, dsf_instant now);
