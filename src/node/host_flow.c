@@ -170,15 +170,25 @@ void node_host_flow_ended(struct node_host *h, struct node_host_flow *flow, dsf_
 		dsf_trace_emit(h->trace, now, DSF_EVENT_WORKLOAD_DONE, h->index, flow->completed, 0);
 }
 
+static uint64_t messages_ahead(const struct workload_spec *spec)
+{
+	uint64_t count = NODE_HOST_AHEAD_BYTES / (spec->size_bytes > 0 ? spec->size_bytes : 1);
+
+	if (count < NODE_HOST_AHEAD_MIN)
+		return NODE_HOST_AHEAD_MIN;
+	return count < NODE_HOST_AHEAD_MAX ? count : NODE_HOST_AHEAD_MAX;
+}
+
 /* Posts what may be under way; ends the flow when nothing is and nothing will be. */
 static void post(struct node_host *h, struct node_host_flow *flow, dsf_instant now)
 {
 	const struct workload_spec *spec = &h->spec;
+	uint64_t ahead = messages_ahead(spec);
 
 	if (dsf_time_due(spec->stop_at, now))
 		flow->stopped = true;
 	while (!flow->stopped && (spec->iterations == 0 || flow->posted < spec->iterations) &&
-		flow->posted - flow->completed - flow->failed < NODE_HOST_MESSAGES_AHEAD) {
+		flow->posted - flow->completed - flow->failed < ahead) {
 		struct metaroce_write w = { .memory = flow->memory,
 			.offset = flow->posted * spec->size_bytes,
 			.size = (uint32_t)spec->size_bytes,

@@ -37,9 +37,12 @@
 /* Frames that a port of unlimited rate sends at one instant, and its next one. */
 #define NODE_HOST_BURST    64u
 #define NODE_HOST_BURST_NS NS_PER_US
-/* Messages of a flow under way: the second begins where the first ends, so its completion time
- * includes waiting for the first one's last packets to leave, and the line never idles. */
-#define NODE_HOST_MESSAGES_AHEAD 2u
+/* Messages of a flow under way: what covers some round trips of a fast NIC (800G and 10 us are
+ * 1 MB), so that the line never idles while completions are on their way. A completion time
+ * includes waiting for the messages posted before. Both numbers are ours. */
+#define NODE_HOST_AHEAD_BYTES (4u << 20)
+#define NODE_HOST_AHEAD_MIN   4u
+#define NODE_HOST_AHEAD_MAX   64u
 
 /* A head to be sent; the driver gives it back. */
 struct node_host_frame {
