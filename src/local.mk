@@ -85,7 +85,7 @@ dist_topologies_DATA =
 dist_topologies_DATA += topologies/l1-zone.json
 dist_topologies_DATA += topologies/mini.json
 wiresharkdir = $(pkgdatadir)/wireshark
-dist_wireshark_DATA = scripts/wireshark/dsf.lua
+dist_wireshark_DATA = scripts/wireshark/dsf.lua scripts/wireshark/metaroce.lua
 
 noinst_LTLIBRARIES += libnode.la
 libnode_la_SOURCES =
