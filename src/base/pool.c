@@ -81,5 +81,6 @@ void dsf_pool_close(struct dsf_pool *p)
 		p->slabs = slab->next;
 		dsf_memory_delete(p->memory, slab, slab->size);
 	}
-	dsf_pool_init(p, p->memory, p->object_size, p->slab_objects, p->count_max);
+	p->free = NULL;
+	p->count = p->used = p->used_peak = 0;
 }

@@ -31,7 +31,8 @@ void *dsf_pool_take(struct dsf_pool *p);
 
 void dsf_pool_give(struct dsf_pool *p, void *object);
 
-/* Frees all slabs; every object taken from it becomes invalid. */
+/* Frees all slabs; every object taken from it becomes invalid. One that is all zero, because what
+ * should have made it failed before, may be closed too. */
 void dsf_pool_close(struct dsf_pool *p);
 
 #endif

@@ -60,9 +60,10 @@ static void limits(void)
 static void no_memory(void)
 {
 	struct test_memory m;
-	struct dsf_pool p;
+	struct dsf_pool p = { 0 };
 	void *objects[64];
 
+	dsf_pool_close(&p); /* never made */
 	m = (struct test_memory)TEST_MEMORY(m);
 	dsf_pool_init(&p, &m.memory, 32, 4, 64);
 	test_memory_fail_from(&m, 1);
