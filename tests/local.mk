@@ -34,6 +34,7 @@ UNIT_TESTS += tests/unit/fabric_cell
 UNIT_TESTS += tests/unit/fabric_credit
 UNIT_TESTS += tests/unit/fabric_packet
 UNIT_TESTS += tests/unit/fabric_reasm
+UNIT_TESTS += tests/unit/fabric_voq
 
 # ip
 UNIT_TESTS += tests/unit/ip_icmp

@@ -5,6 +5,16 @@
 /* A port with more than this waiting gives less than its rate; with four times that, nothing. */
 #define BACKLOG_MARK_BYTES (2u * FABRIC_CREDIT_BURST_BYTES)
 
+void fabric_credits_close(struct fabric_credits *s)
+{
+	const struct dsf_memory *memory = s->timers.memory;
+
+	dsf_hash_close(&s->sources);
+	dsf_heap_close(&s->timers);
+	dsf_memory_delete(memory, s->ports, s->config.ports_count * sizeof(*s->ports));
+	s->ports = NULL;
+}
+
 int fabric_credits_init(struct fabric_credits *s, const struct dsf_memory *memory,
 	const struct fabric_credit_config *config)
 {
@@ -19,17 +29,11 @@ int fabric_credits_init(struct fabric_credits *s, const struct dsf_memory *memor
 	dsf_hash_init(&s->sources, memory, sizeof(struct fabric_credit_key),
 		sizeof(struct fabric_credit_source), FABRIC_CREDIT_SOURCES_MAX);
 	dsf_heap_init(&s->timers, memory);
+	if (dsf_heap_reserve(&s->timers, config->ports_count) < 0) {
+		fabric_credits_close(s);
+		return -DSF_E_NOMEM;
+	}
 	return 0;
-}
-
-void fabric_credits_close(struct fabric_credits *s)
-{
-	const struct dsf_memory *memory = s->timers.memory;
-
-	dsf_hash_close(&s->sources);
-	dsf_heap_close(&s->timers);
-	dsf_memory_delete(memory, s->ports, s->config.ports_count * sizeof(*s->ports));
-	s->ports = NULL;
 }
 
 static struct fabric_credit_port *find_port(struct fabric_credits *s, uint32_t system_port)

@@ -54,8 +54,12 @@ static struct fabric_reasm_context *find_context(
 {
 	struct fabric_reasm_key key = { cell->system_port, cell->source, cell->class };
 
-	if (r->recent == NULL || memcmp(&r->recent->key, &key, sizeof(key)) != 0)
-		r->recent = dsf_hash_put(&r->contexts, &key);
+	if (r->recent != NULL && memcmp(&r->recent->key, &key, sizeof(key)) == 0)
+		return r->recent;
+	/* Its timer must never lack a place: what lacks a cell would wait for ever. */
+	r->recent = dsf_heap_reserve(&r->timers, r->contexts.count + 1) < 0
+			    ? NULL
+			    : dsf_hash_put(&r->contexts, &key);
 	return r->recent;
 }
 

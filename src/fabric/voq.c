@@ -43,6 +43,9 @@ struct fabric_voq *fabric_voq_get(struct fabric_voqs *s, struct fabric_voq_key k
 
 	if (q != NULL)
 		return q;
+	/* Its timer must never lack a place: the watchdog depends on it. */
+	if (dsf_heap_reserve(&s->timers, s->table.count + 1) < 0)
+		return NULL;
 	q = dsf_hash_put(&s->table, &key);
 	if (q == NULL)
 		return NULL;
@@ -216,6 +219,8 @@ int fabric_voq_grant(struct fabric_voqs *s, struct fabric_voq *q, uint32_t epoch
 {
 	if (epoch != q->epoch)
 		return -DSF_E_STALE;
+	if (total >= q->requested + s->config.credit_bytes)
+		return -DSF_E_PEER;
 	if (total <= q->granted)
 		return 0; /* sprayed grants overtake each other */
 	q->granted_total += total - q->granted;

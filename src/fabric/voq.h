@@ -87,7 +87,8 @@ struct fabric_voq *fabric_voq_get(struct fabric_voqs *s, struct fabric_voq_key k
 int fabric_voq_push(
 	struct fabric_voqs *s, struct fabric_voq *q, struct fabric_packet *packet, dsf_instant now);
 
-/* A grant came: total is the running total, epoch must be ours. 0, or -DSF_E_STALE. */
+/* A grant came: total is the running total, epoch must be ours. 0, -DSF_E_STALE, or -DSF_E_PEER:
+ * more than was asked for, rounded up to a credit. */
 int fabric_voq_grant(struct fabric_voqs *s, struct fabric_voq *q, uint32_t epoch, uint64_t total,
 	dsf_instant now);
 
