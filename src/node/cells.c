@@ -528,7 +528,8 @@ void node_cells_view(const struct node_cells *c, enum node_query query, uint32_t
 	switch (query) {
 	case NODE_QUERY_PORT:
 		for (uint32_t i = 0; i < c->ports.count; i++)
-			if (!topo_node_port(c->topo, c->self, i)->ethernet)
+			if (!topo_node_port(c->topo, c->self, i)->ethernet &&
+				(filter == TOPO_NONE || filter == i))
 				view_port(c, i, row_fn, user);
 		break;
 	case NODE_QUERY_REACHABILITY: view_reachability(c, filter, row_fn, user); break;

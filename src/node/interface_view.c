@@ -1,24 +1,31 @@
 #include "node/interface_node.h"
 
+static void view_ethernet_port(
+	const struct node_interface *n, uint32_t i, node_row_fn row_fn, void *user)
+{
+	const struct node_ethernet_port *p = &n->ethernet.ports[i];
+	struct node_row row = { .query = NODE_QUERY_PORT, .node = n->index };
+
+	row.port = (struct node_row_port){ .port = i == n->inband_port ? NODE_PORT_INBAND : i,
+		.carrier = p->carrier,
+		.live = p->carrier,
+		.rate_bps = p->rate_bps,
+		.frames_tx = p->frames_tx,
+		.frames_rx = p->frames_rx,
+		.bytes_tx = p->bytes_tx,
+		.bytes_rx = p->bytes_rx,
+		.dropped_tx = p->dropped + p->impaired + p->corrupted };
+	row_fn(user, &row);
+}
+
+/* In order of port numbers, whatever the ports carry. */
 static void view_ports(const struct node_interface *n, node_row_fn row_fn, void *user)
 {
 	for (uint32_t i = 0; i <= n->inband_port; i++) {
-		const struct node_ethernet_port *p = &n->ethernet.ports[i];
-		struct node_row row = { .query = NODE_QUERY_PORT, .node = n->index };
-
-		if (!p->used)
-			continue;
-		row.port =
-			(struct node_row_port){ .port = i == n->inband_port ? NODE_PORT_INBAND : i,
-				.carrier = p->carrier,
-				.live = p->carrier,
-				.rate_bps = p->rate_bps,
-				.frames_tx = p->frames_tx,
-				.frames_rx = p->frames_rx,
-				.bytes_tx = p->bytes_tx,
-				.bytes_rx = p->bytes_rx,
-				.dropped_tx = p->dropped + p->impaired + p->corrupted };
-		row_fn(user, &row);
+		if (n->ethernet.ports[i].used)
+			view_ethernet_port(n, i, row_fn, user);
+		else
+			node_cells_view(&n->cells, NODE_QUERY_PORT, i, row_fn, user);
 	}
 }
 
@@ -165,10 +172,7 @@ void node_interface_view(const struct node_interface *n, enum node_query query, 
 	node_row_fn row_fn, void *user)
 {
 	switch (query) {
-	case NODE_QUERY_PORT:
-		node_cells_view(&n->cells, query, filter, row_fn, user);
-		view_ports(n, row_fn, user);
-		break;
+	case NODE_QUERY_PORT: view_ports(n, row_fn, user); break;
 	case NODE_QUERY_COUNTERS: view_counters(n, row_fn, user); break;
 	case NODE_QUERY_REACHABILITY:
 		node_cells_view(&n->cells, query, filter, row_fn, user);
