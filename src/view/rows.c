@@ -186,11 +186,12 @@ static bool neighbor_row(cJSON *o, const struct topo *t, const struct node_row_n
 		[NODE_NEIGHBOR_REACHABLE] = "reachable",
 		[NODE_NEIGHBOR_STATIC] = "static",
 	};
+	static const struct dsf_mac none = { { 0 } }; /* behind a host port there is no MAC */
+	bool known = r->state != NODE_NEIGHBOR_INCOMPLETE && memcmp(&r->mac, &none, 6) != 0;
 	char address[DSF_IP6_TEXT_MAX], mac[DSF_MAC_TEXT_MAX];
 
 	return view_json_add_text(o, "address", dsf_ip6_text(&r->address, address)) &&
-	       view_json_add_text(o, "mac",
-		       r->state == NODE_NEIGHBOR_INCOMPLETE ? NULL : dsf_mac_text(&r->mac, mac)) &&
+	       view_json_add_text(o, "mac", known ? dsf_mac_text(&r->mac, mac) : NULL) &&
 	       add_optional(o, "system_port", r->system_port) &&
 	       view_json_add_text(o, "switch", node_name(t, r->owner)) &&
 	       view_json_add_text(o, "state", states[r->state]) &&
