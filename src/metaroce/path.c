@@ -379,6 +379,26 @@ static void probe(struct metaroce_path *p)
 	be_urgent(p);
 }
 
+/* Whether a silent path is to blame shows when something sent as late as its probe is answered.
+ * Where nothing else is under way, somebody must ask: a good path, of another plane if there is
+ * one, sends a probe of its own. */
+static void probe_another(const struct metaroce_path *p)
+{
+	struct metaroce_conn *c = p->conn;
+	struct metaroce_path *other = NULL;
+
+	for (uint32_t i = 1; i < c->paths_count; i++) {
+		struct metaroce_path *q = &c->paths[(p->index + i) % c->paths_count];
+
+		if (q->state != METAROCE_PATH_GOOD || q->probe_due)
+			continue;
+		if (other == NULL || (other->plane == p->plane && q->plane != p->plane))
+			other = q;
+	}
+	if (other != NULL)
+		probe(other);
+}
+
 static bool before_tick(dsf_instant a, dsf_instant b)
 {
 	return a.ns / METAROCE_TICK_NS < b.ns / METAROCE_TICK_NS;
@@ -427,7 +447,7 @@ void metaroce_path_expire(struct metaroce_path *p, dsf_instant now)
 		return;
 	}
 	if (p->probes > 0 && !p->probe_due) {
-		bool later = dsf_time_before(p->probe_at, c->answered_tx);
+		bool later = !before_tick(c->answered_tx, p->probe_at);
 
 		if (later || p->state != METAROCE_PATH_GOOD) {
 			if (p->failures < UINT8_MAX)
@@ -447,6 +467,8 @@ void metaroce_path_expire(struct metaroce_path *p, dsf_instant now)
 		p->probes++;
 	p->last_at = now;
 	probe(p);
+	if (p->state == METAROCE_PATH_GOOD)
+		probe_another(p);
 	arm(p);
 }
 

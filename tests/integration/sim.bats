@@ -1,0 +1,120 @@
+# The simulator from the command line: no root, no clock, the same answer every time.
+
+setup() {
+	mini="$DSF_SOURCE/topologies/mini.json"
+	zone="$DSF_SOURCE/topologies/l1-zone.json"
+}
+
+sim() {
+	"$DSFEMU" sim "$@" --json
+}
+
+# check RUN-JSON FILTER: the filter says true
+check() {
+	if [ "$(jq "$2" <<<"$1")" != true ]; then
+		echo "not true: $2"
+		echo "$1"
+		return 1
+	fi
+}
+
+@test "a lab converges" {
+	result=$(sim "$mini")
+	check "$result" '.ready and .frames > 0'
+}
+
+@test "the same seed is the same run, another one is not" {
+	a=$(sim "$mini" --run "permutation --size 256K" | jq -r .trace_hash)
+	b=$(sim "$mini" --run "permutation --size 256K" | jq -r .trace_hash)
+	c=$(sim "$mini" --seed 2 --run "permutation --size 256K" | jq -r .trace_hash)
+	[ "$a" = "$b" ]
+	[ "$a" != "$c" ]
+}
+
+@test "write: every byte over the fabric, verified, 90 % of ideal" {
+	for file in "$mini" "$zone"; do
+		result=$(sim "$file" --run "write --size 1M --iterations 16")
+		check "$result" '.verified and .lost == 0 and .duplicated == 0 and .bytes_wrong == 0'
+		check "$result" '.bytes == .size_bytes * .iterations * .flows'
+		check "$result" '.bytes_zone >= .bytes * 0.95'
+		check "$result" '.goodput_bps >= .goodput_ideal_bps * 0.9'
+	done
+}
+
+@test "permutation: every byte over the fabric, verified, 90 % of ideal" {
+	for file in "$mini" "$zone"; do
+		result=$(sim "$file" --run "permutation --size 1M --iterations 32")
+		check "$result" '.verified and .lost == 0 and .duplicated == 0'
+		check "$result" '.bytes_zone >= .bytes * 0.95'
+		check "$result" '.goodput_bps >= .goodput_ideal_bps * 0.9'
+	done
+}
+
+@test "incast is fair" {
+	result=$(sim "$mini" --run "incast --size 1M --iterations 4")
+	check "$result" '.verified and .jain >= 0.99'
+}
+
+# The three senders' NICs: one behind each other RDSW of plane 0 and 1.
+senders=b0-z0-h0:gpu0,b0-z0-h0:gpu1,b0-z0-h2:gpu0,b0-z0-h2:gpu1
+
+@test "udp incast at line rate drops at VOQs only and is fair" {
+	result=$(sim "$mini" --run "udp --hosts $senders --size 4096 --duration 400us --plane 0" \
+		--show counters)
+	run_result=$(jq '.[0].result' <<<"$result")
+	check "$run_result" '.jain >= 0.99 and .reordered == 0 and .bytes_wrong == 0'
+	check "$run_result" '.goodput_bps >= .goodput_ideal_bps * 0.95'
+	check "$result" '[.[1].result[] | .fabric_drops + .reassembly_errors] | add == 0'
+	check "$result" '[.[1].result[] | .voq_drops] | add > 0'
+}
+
+@test "spraying: an RDSW's fabric links carry the same bytes within 5 %" {
+	result=$(sim "$zone" --run "permutation --size 1M --iterations 8" \
+		--show "port --node b0-z0-p0-rdsw0")
+	check "$result" '[.[1].result[] | select(.port | startswith("fab")) | .cell_bytes_tx]
+		| (max - min) <= 0.05 * max and length == 4 and min > 0'
+}
+
+@test "a failed link: its ends see it, traffic goes round it" {
+	result=$(sim "$mini" --fail b0-z0-p0-rdsw0:fab0 --run "write --size 256K" \
+		--show "fabric reachability")
+	check "$result" '.[0].result.verified'
+	check "$result" '[.[1].result[] | select(.node == "b0-z0-p0-rdsw0" and
+		.destination == "b0-z0-p0-rdsw1") | .output] == [["fab1"]]'
+	check "$result" '[.[1].result[] | select(.node == "b0-z0-p0-fdsw0" and
+		.destination == "b0-z0-p0-rdsw0") | .output] == [[]]'
+}
+
+@test "both fabric links of an RDSW down: the other plane carries it all" {
+	result=$(sim "$mini" --fail b0-z0-p0-rdsw0:fab0 --fail b0-z0-p0-rdsw0:fab1 \
+		--run "write --size 256K")
+	check "$result" '.verified'
+}
+
+@test "several results make a list, text names each" {
+	result=$(sim "$mini" --run "write --size 64K" --run "incast --size 64K" --show voq)
+	check "$result" 'length == 3 and .[0].command == "write --size 64K"'
+	run "$DSFEMU" sim "$mini" --run "write --size 64K" --show voq
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"# write --size 64K"*"# voq"* ]]
+}
+
+@test "the expanded form simulates alike" {
+	"$DSFEMU" expand "$mini" >"$BATS_TEST_TMPDIR/explicit.json"
+	a=$(sim "$mini" --run "write --size 64K" | jq -r .trace_hash)
+	b=$(sim "$BATS_TEST_TMPDIR/explicit.json" --run "write --size 64K" | jq -r .trace_hash)
+	[ "$a" = "$b" ]
+}
+
+@test "wrong use exits 2 and prints nothing on stdout" {
+	for words in "--run frobnicate" "--run write\ --size\ 0" "--run write\ --hosts\ nobody" \
+		"--run write\ --sice\ 4" "--fail b0-z0-p0-rdsw0:fab9" "--show nonsense" "--until x" \
+		"--seed x"; do
+		status=0
+		output=$(eval "\"$DSFEMU\" sim \"$mini\" $words --json" 2>"$BATS_TEST_TMPDIR/err") ||
+			status=$?
+		[ "$status" -eq 2 ]
+		[ -z "$output" ]
+		grep -q '^dsfemu: ' "$BATS_TEST_TMPDIR/err"
+	done
+}
