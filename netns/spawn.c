@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "netns/ns.h"
 
@@ -135,6 +136,7 @@ pid_t netns_spawn(const struct netns_spawn *s, int *pidfd)
 	if (*pidfd < 0) {
 		err = *pidfd;
 		kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, 0);
 		return err;
 	}
 	return pid;

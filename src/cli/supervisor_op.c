@@ -1,0 +1,528 @@
+/*
+ * Requests of clients: {"id":ID?,"op":"...", ...}, one line each; answers {"id":ID?,"result":...}
+ * or {"id":ID?,"error":"text"}. Several may be under way at once.
+ *
+ *   status                                   the object of `status`
+ *   node     node, request                   hands request to one node: its result
+ *   nodes    role?, request                  to all (of a role): all results in node order; arrays
+ *                                            are put together; nodes that did not answer are told
+ *                                            in "failed" beside "result"
+ *   link     link, action: down up reset     sets a link
+ *   link     link, action: impair, set       loss_ppm corrupt_ppm delay_ns jitter_ns reorder_ppm
+ *                                            rate_bps silent: what is given changes
+ *   process  node, action: kill freeze stop start restart
+ *   events                                   from now on every event of every node is sent
+ *   down     kill?                           ends the lab; answered when nothing is left
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cli/json_span.h"
+#include "cli/supervisor.h"
+
+#define ID_MAX	   64
+#define RESTART_MS 30000 /* until a node that was started is ready, at least */
+
+struct request {
+	struct supervisor_client *client;
+	struct supervisor *s;
+	const char *line;
+	size_t size;
+	char id_text[ID_MAX + 1];
+	const char *id; /* NULL: none */
+};
+
+static struct json_span member(const struct request *r, const char *key)
+{
+	return json_span_get(r->line, r->size, key);
+}
+
+/* The node that the request names; NULL and answered when there is none. */
+static struct supervisor_node *named_node(const struct request *r)
+{
+	char name[TOPO_NODE_NAME_MAX + 1];
+	uint32_t index = TOPO_NONE;
+
+	if (json_span_string(member(r, "node"), name, sizeof(name)))
+		index = topo_find_node(r->s->topo, name);
+	if (index != TOPO_NONE)
+		return &r->s->nodes[index];
+	supervisor_client_error(r->client, r->id, "no such node");
+	return NULL;
+}
+
+static struct supervisor_job *new_job(
+	const struct request *r, int time_ms, void (*done)(struct supervisor_job *job))
+{
+	struct supervisor_job *job = supervisor_job_new(r->s, r->client, r->id, time_ms, done);
+
+	if (job == NULL)
+		supervisor_client_error(r->client, r->id, "too much is asked for at once");
+	return job;
+}
+
+/* Members of the request object inside a request; absent: answered. */
+static struct json_span inner_members(const struct request *r)
+{
+	struct json_span request = member(r, "request");
+
+	if (request.at == NULL || request.size < 2 || request.at[0] != '{') {
+		supervisor_client_error(r->client, r->id, "no request for the node");
+		return (struct json_span){ NULL, 0 };
+	}
+	if (json_span_get(request.at, request.size, "id").at != NULL) {
+		supervisor_client_error(r->client, r->id, "a node's request has no id of its own");
+		return (struct json_span){ NULL, 0 };
+	}
+	return (struct json_span){ request.at + 1, request.size - 2 };
+}
+
+/* node, nodes */
+
+static void relayed(struct supervisor_job *job)
+{
+	const struct supervisor_answer *a = &job->answers[0];
+
+	if (job->answers_count == 0 || a->text == NULL)
+		supervisor_client_error(job->client, job->id, "%s: no answer",
+			job->s->topo->nodes[job->node].name);
+	else if (a->failed)
+		supervisor_client_error(
+			job->client, job->id, "%s: %s", job->s->topo->nodes[job->node].name, a->text);
+	else
+		supervisor_client_result(job->client, job->id, a->text, a->size);
+}
+
+static void op_node(const struct request *r)
+{
+	struct supervisor_node *n = named_node(r);
+	struct json_span members = n != NULL ? inner_members(r) : (struct json_span){ NULL, 0 };
+	struct supervisor_job *job =
+		members.at != NULL ? new_job(r, SUPERVISOR_ANSWER_MS, relayed) : NULL;
+
+	if (job == NULL)
+		return;
+	job->node = n->index;
+	supervisor_job_ask(job, n, "relay", members.at, members.size);
+}
+
+static void put_failed(struct supervisor_job *job)
+{
+	struct supervisor_client *c = job->client;
+	bool first = true;
+
+	supervisor_client_put(c, "],\"failed\":[", 12);
+	for (uint32_t i = 0; i < job->answers_count; i++) {
+		const struct supervisor_answer *a = &job->answers[i];
+		cJSON *object;
+		char *text;
+
+		if (a->text != NULL && !a->failed)
+			continue;
+		object = cJSON_CreateObject();
+		cJSON_AddStringToObject(object, "node", job->s->topo->nodes[a->node].name);
+		cJSON_AddStringToObject(object, "why", a->text != NULL ? a->text : "no answer");
+		text = cJSON_PrintUnformatted(object);
+		cJSON_Delete(object);
+		if (text == NULL)
+			continue;
+		if (!first)
+			supervisor_client_put(c, ",", 1);
+		supervisor_client_put(c, text, strlen(text));
+		cJSON_free(text);
+		first = false;
+	}
+	supervisor_client_put(c, "]}\n", 3);
+}
+
+/* One array out of all answers: the elements of those that are arrays, else the answer itself. */
+static void relayed_all(struct supervisor_job *job)
+{
+	struct supervisor_client *c = job->client;
+	bool first = true;
+
+	if (c == NULL)
+		return;
+	supervisor_client_put(c, "{", 1);
+	if (job->id != NULL) {
+		supervisor_client_put(c, "\"id\":", 5);
+		supervisor_client_put(c, job->id, strlen(job->id));
+		supervisor_client_put(c, ",", 1);
+	}
+	supervisor_client_put(c, "\"result\":[", 10);
+	for (uint32_t i = 0; i < job->answers_count; i++) {
+		const struct supervisor_answer *a = &job->answers[i];
+		struct json_span part = { a->text, a->size };
+
+		if (a->text == NULL || a->failed)
+			continue;
+		if (part.size > 0 && part.at[0] == '[')
+			part = json_span_elements(part);
+		if (part.at == NULL || part.size == 0)
+			continue;
+		if (!first)
+			supervisor_client_put(c, ",", 1);
+		supervisor_client_put(c, part.at, part.size);
+		first = false;
+	}
+	put_failed(job);
+	supervisor_client_flush(c);
+}
+
+static bool role_wanted(enum topo_role role, struct json_span wanted)
+{
+	if (wanted.at == NULL || (wanted.size == 4 && memcmp(wanted.at, "null", 4) == 0))
+		return role != TOPO_ROLE_EXTERNAL;
+	return json_span_is(wanted, topo_role_name(role));
+}
+
+static void op_nodes(const struct request *r)
+{
+	struct json_span members = inner_members(r), role = member(r, "role");
+	struct supervisor_job *job =
+		members.at != NULL ? new_job(r, SUPERVISOR_ANSWER_MS, relayed_all) : NULL;
+
+	if (job == NULL)
+		return;
+	for (uint32_t i = 0; i < r->s->topo->nodes_count; i++)
+		if (role_wanted(r->s->topo->nodes[i].role, role))
+			supervisor_job_ask(job, &r->s->nodes[i], "relay", members.at, members.size);
+}
+
+/* status */
+
+static void status_done(struct supervisor_job *job)
+{
+	supervisor_client_result_json(job->client, job->id, supervisor_status_object(job));
+}
+
+static void op_status(const struct request *r)
+{
+	if (supervisor_status_ask(r->s, r->client, r->id, status_done) == NULL)
+		supervisor_client_error(r->client, r->id, "too much is asked for at once");
+}
+
+/* link */
+
+int supervisor_impair_text(char *text, size_t size, const char *port, const struct node_impairment *i)
+{
+	return snprintf(text, size,
+		"\"op\":\"impair\",\"port\":\"%s\",\"impairment\":{\"loss_ppm\":%" PRIu32
+		",\"corrupt_ppm\":%" PRIu32 ",\"delay_ns\":%" PRIu64 ",\"jitter_ns\":%" PRIu64
+		",\"reorder_ppm\":%" PRIu32 ",\"rate_bps\":%" PRIu64 ",\"silent\":%s}",
+		port, i->loss_ppm, i->corrupt_ppm, i->delay_ns, i->jitter_ns, i->reorder_ppm,
+		i->rate_bps, i->silent ? "true" : "false");
+}
+
+/* Changes *value when key is there; false: it isn't a number up to max. */
+static bool take_number(struct json_span set, const char *key, uint64_t max, uint64_t *value)
+{
+	struct json_span span = json_span_get(set.at, set.size, key);
+	int64_t number;
+
+	if (span.at == NULL)
+		return true;
+	if (!json_span_integer(span, &number) || number < 0 || (uint64_t)number > max)
+		return false;
+	*value = (uint64_t)number;
+	return true;
+}
+
+static bool take_part(struct json_span set, const char *key, uint32_t *value)
+{
+	uint64_t number = *value;
+	bool good = take_number(set, key, 1000000, &number);
+
+	*value = (uint32_t)number;
+	return good;
+}
+
+static bool take_impairment(struct json_span set, struct node_impairment *i)
+{
+	return take_part(set, "loss_ppm", &i->loss_ppm) &&
+	       take_part(set, "corrupt_ppm", &i->corrupt_ppm) &&
+	       take_part(set, "reorder_ppm", &i->reorder_ppm) &&
+	       take_number(set, "delay_ns", 1000000000000u, &i->delay_ns) &&
+	       take_number(set, "jitter_ns", 1000000000000u, &i->jitter_ns) &&
+	       take_number(set, "rate_bps", 1000000000000000u, &i->rate_bps);
+}
+
+static void impaired(struct supervisor_job *job)
+{
+	for (uint32_t i = 0; i < job->answers_count; i++) {
+		const struct supervisor_answer *a = &job->answers[i];
+
+		/* One that doesn't run is told when it is started. */
+		if ((a->text == NULL || a->failed) && job->s->nodes[a->node].state == SUPERVISOR_NODE_ALIVE) {
+			supervisor_client_error(job->client, job->id, "%s: %s",
+				job->s->topo->nodes[a->node].name,
+				a->text != NULL ? a->text : "no answer");
+			return;
+		}
+	}
+	supervisor_client_result(job->client, job->id, "{}", 2);
+}
+
+static void tell_ends(const struct request *r, uint32_t link)
+{
+	const struct topo_link *l = &r->s->topo->links[link];
+	uint32_t ports[2] = { l->port_a, l->port_b };
+	struct supervisor_job *job = new_job(r, SUPERVISOR_ANSWER_MS, impaired);
+
+	for (int end = 0; job != NULL && end < 2; end++) {
+		const struct topo_port *p = &r->s->topo->ports[ports[end]];
+		char text[384];
+		int size = supervisor_impair_text(
+			text, sizeof(text), p->name, &r->s->links[link].impairment[end]);
+
+		if (r->s->nodes[p->node].state != SUPERVISOR_NODE_EXTERNAL)
+			supervisor_job_ask(job, &r->s->nodes[p->node], "impair", text, (size_t)size);
+	}
+}
+
+/* All knobs go to both ends, but silence is one-way: of the end that was named. */
+static void impair(const struct request *r, uint32_t port, uint32_t link)
+{
+	struct supervisor_link *l = &r->s->links[link];
+	struct json_span set = member(r, "set"), silent;
+	struct node_impairment ends[2] = { l->impairment[0], l->impairment[1] };
+	int named = r->s->topo->links[link].port_a == port ? 0 : 1;
+
+	if (set.at == NULL || set.at[0] != '{' || !take_impairment(set, &ends[0]) ||
+		!take_impairment(set, &ends[1])) {
+		supervisor_client_error(r->client, r->id, "impairment out of range");
+		return;
+	}
+	silent = json_span_get(set.at, set.size, "silent");
+	if (silent.at != NULL)
+		ends[named].silent = silent.size == 4 && memcmp(silent.at, "true", 4) == 0;
+	memcpy(l->impairment, ends, sizeof(ends));
+	tell_ends(r, link);
+}
+
+static void op_link(const struct request *r)
+{
+	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2];
+	struct json_span action = member(r, "action");
+	uint32_t port = TOPO_NONE, link;
+	int err;
+
+	if (json_span_string(member(r, "link"), name, sizeof(name)))
+		port = topo_find_port(r->s->topo, name);
+	if (port == TOPO_NONE) {
+		supervisor_client_error(r->client, r->id, "no such link");
+		return;
+	}
+	link = r->s->topo->ports[port].link;
+	if (json_span_is(action, "impair")) {
+		impair(r, port, link);
+		return;
+	}
+	if (!json_span_is(action, "down") && !json_span_is(action, "up") &&
+		!json_span_is(action, "reset")) {
+		supervisor_client_error(r->client, r->id, "no such action");
+		return;
+	}
+	r->s->links[link].down = json_span_is(action, "down");
+	err = supervisor_link_apply(r->s, link);
+	if (err < 0) {
+		supervisor_client_error(r->client, r->id, "%s: %s", name, strerror(-err));
+	} else if (json_span_is(action, "reset")) {
+		memset(r->s->links[link].impairment, 0, sizeof(r->s->links[link].impairment));
+		tell_ends(r, link);
+	} else {
+		supervisor_client_result(r->client, r->id, "{}", 2);
+	}
+}
+
+/* process */
+
+static bool process_ended(struct supervisor_job *job)
+{
+	return job->s->nodes[job->node].pid == 0;
+}
+
+static bool process_ready(struct supervisor_job *job)
+{
+	const struct supervisor_node *n = &job->s->nodes[job->node];
+
+	return n->ready || n->state != SUPERVISOR_NODE_ALIVE;
+}
+
+static void process_done(struct supervisor_job *job)
+{
+	const struct supervisor_node *n = &job->s->nodes[job->node];
+	const char *name = job->s->topo->nodes[job->node].name;
+
+	if (!job->expired && (job->over == process_ended || n->ready))
+		supervisor_client_result(job->client, job->id, "{}", 2);
+	else if (job->over == process_ended)
+		supervisor_client_error(job->client, job->id, "%s: its process doesn't end", name);
+	else if (n->state != SUPERVISOR_NODE_ALIVE)
+		supervisor_client_error(job->client, job->id, "%s: its process ended with code %d: %s",
+			name, n->exit_code, n->last_line);
+	else
+		supervisor_client_error(job->client, job->id,
+			"%s: started, but not ready in time: see dsfemu status", name);
+}
+
+static void wait_process(
+	const struct request *r, struct supervisor_node *n, int time_ms, bool (*over)(struct supervisor_job *job))
+{
+	struct supervisor_job *job = new_job(r, time_ms, process_done);
+
+	if (job == NULL)
+		return;
+	job->node = n->index;
+	job->over = over;
+}
+
+static void start_process(const struct request *r, struct supervisor_node *n)
+{
+	int err = 0;
+
+	if (n->state == SUPERVISOR_NODE_FROZEN) {
+		supervisor_node_signal(n, SIGCONT);
+		n->state = SUPERVISOR_NODE_ALIVE;
+	} else if (n->state != SUPERVISOR_NODE_ALIVE) {
+		err = supervisor_node_start(n);
+	}
+	if (err < 0)
+		supervisor_client_error(r->client, r->id, "%s: can't start: %s",
+			r->s->topo->nodes[n->index].name, strerror(-err));
+	else
+		wait_process(r, n, RESTART_MS, process_ready);
+}
+
+/* The first half of a restart is over: the process has ended. */
+static void restart_done(struct supervisor_job *job)
+{
+	struct request r = { .client = job->client, .s = job->s, .id = job->id };
+	struct supervisor_node *n = &job->s->nodes[job->node];
+
+	if (n->pid == 0)
+		start_process(&r, n);
+	else
+		process_done(job);
+}
+
+static void stop_process(const struct request *r, struct supervisor_node *n, int signal_number)
+{
+	n->stop_asked = signal_number == SIGTERM;
+	supervisor_node_signal(n, signal_number);
+	if (n->state == SUPERVISOR_NODE_FROZEN) /* it must run to hear */
+		supervisor_node_signal(n, SIGCONT);
+	wait_process(r, n, SUPERVISOR_ANSWER_MS, process_ended);
+}
+
+static void restart_process(const struct request *r, struct supervisor_node *n)
+{
+	struct supervisor_job *job;
+
+	if (n->pid == 0 || n->state == SUPERVISOR_NODE_FROZEN) {
+		start_process(r, n);
+		return;
+	}
+	job = new_job(r, SUPERVISOR_ANSWER_MS, restart_done);
+	if (job == NULL)
+		return;
+	job->node = n->index;
+	job->over = process_ended;
+	n->stop_asked = true;
+	supervisor_node_signal(n, SIGTERM);
+}
+
+static void op_process(const struct request *r)
+{
+	struct supervisor_node *n = named_node(r);
+	struct json_span action = member(r, "action");
+
+	if (n == NULL)
+		return;
+	if (n->state == SUPERVISOR_NODE_EXTERNAL) {
+		supervisor_client_error(r->client, r->id, "%s: an external node has no process of ours",
+			r->s->topo->nodes[n->index].name);
+	} else if (json_span_is(action, "start")) {
+		start_process(r, n);
+	} else if (json_span_is(action, "restart")) {
+		restart_process(r, n);
+	} else if (n->pid == 0) {
+		supervisor_client_error(r->client, r->id, "%s: it doesn't run, it is %s",
+			r->s->topo->nodes[n->index].name, supervisor_node_state_name(n));
+	} else if (json_span_is(action, "kill")) {
+		stop_process(r, n, SIGKILL);
+	} else if (json_span_is(action, "stop")) {
+		stop_process(r, n, SIGTERM);
+	} else if (json_span_is(action, "freeze")) {
+		supervisor_node_signal(n, SIGSTOP);
+		n->state = SUPERVISOR_NODE_FROZEN;
+		supervisor_client_result(r->client, r->id, "{}", 2);
+	} else {
+		supervisor_client_error(r->client, r->id, "no such action");
+	}
+}
+
+static void op_down(const struct request *r)
+{
+	struct json_span all = member(r, "kill");
+
+	r->client->wants_end = true;
+	if (all.size == 4 && memcmp(all.at, "true", 4) == 0)
+		r->s->kill_all = true;
+	supervisor_fail(r->s, 1, "cancelled by dsfemu down");
+}
+
+/* What needs a whole lab. */
+static bool op_running(const struct request *r, struct json_span op)
+{
+	static const struct {
+		const char *name;
+		void (*fn)(const struct request *r);
+	} ops[] = {
+		{ "node", op_node },
+		{ "nodes", op_nodes },
+		{ "link", op_link },
+		{ "process", op_process },
+	};
+
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		if (!json_span_is(op, ops[i].name))
+			continue;
+		if (r->s->phase != SUPERVISOR_RUNNING)
+			supervisor_client_error(r->client, r->id, "the lab is %s",
+				r->s->phase == SUPERVISOR_ENDING ? "ending" : "still starting");
+		else
+			ops[i].fn(r);
+		return true;
+	}
+	return false;
+}
+
+void supervisor_op(struct supervisor_client *c, const char *line, size_t size)
+{
+	struct request r = { .client = c, .s = c->s, .line = line, .size = size };
+	struct json_span op, id;
+
+	if (!json_span_valid(line, size) || json_span_get(line, size, "op").at == NULL) {
+		supervisor_client_error(c, NULL, "not a request");
+		return;
+	}
+	id = member(&r, "id");
+	if (id.at != NULL && id.size <= ID_MAX) {
+		memcpy(r.id_text, id.at, id.size);
+		r.id = r.id_text;
+	}
+	op = member(&r, "op");
+	if (json_span_is(op, "status")) {
+		op_status(&r);
+	} else if (json_span_is(op, "events")) {
+		c->events = true;
+		supervisor_client_result(c, r.id, "{}", 2);
+	} else if (json_span_is(op, "down")) {
+		op_down(&r);
+	} else if (!op_running(&r, op)) {
+		supervisor_client_error(c, r.id, "no such op");
+	}
+}

@@ -1,0 +1,187 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cli/fidelity.h"
+#include "cli/supervisor.h"
+
+#define ASK_PORTS    "\"op\":\"view\",\"query\":\"port\""
+#define ASK_FIDELITY "\"op\":\"fidelity\",\"reset\":false"
+
+static bool all_ready(const struct supervisor *s)
+{
+	return s->ready_count == s->processes_count && s->started_count == s->processes_count;
+}
+
+/*
+ * Where every node says that it is ready, every link is live: that is what ready means. Else the
+ * ports are asked for. A frozen node can't answer, so it isn't asked.
+ */
+struct supervisor_job *supervisor_status_ask(struct supervisor *s, struct supervisor_client *client,
+	const char *id, void (*done)(struct supervisor_job *job))
+{
+	struct supervisor_job *job = supervisor_job_new(s, client, id, SUPERVISOR_ANSWER_MS, done);
+	bool ports = !all_ready(s);
+
+	for (uint32_t i = 0; job != NULL && i < s->topo->nodes_count; i++) {
+		if (s->nodes[i].state != SUPERVISOR_NODE_ALIVE)
+			continue;
+		supervisor_job_ask(job, &s->nodes[i], "fidelity", ASK_FIDELITY, strlen(ASK_FIDELITY));
+		if (ports)
+			supervisor_job_ask(job, &s->nodes[i], "port", ASK_PORTS, strlen(ASK_PORTS));
+	}
+	return job;
+}
+
+static void add_nodes(const struct supervisor *s, cJSON *status)
+{
+	cJSON *nodes = cJSON_AddArrayToObject(status, "nodes");
+	char name[NETNS_NS_NAME_MAX + 1];
+
+	for (uint32_t i = 0; i < s->topo->nodes_count; i++) {
+		const struct supervisor_node *n = &s->nodes[i];
+		cJSON *node = cJSON_CreateObject();
+
+		snprintf(name, sizeof(name), "%s-%s", s->topo->name, s->topo->nodes[i].name);
+		cJSON_AddStringToObject(node, "name", s->topo->nodes[i].name);
+		cJSON_AddStringToObject(node, "role", topo_role_name(s->topo->nodes[i].role));
+		if (n->pid != 0)
+			cJSON_AddNumberToObject(node, "pid", n->pid);
+		else
+			cJSON_AddNullToObject(node, "pid");
+		cJSON_AddStringToObject(node, "netns", name);
+		cJSON_AddStringToObject(node, "state", supervisor_node_state_name(n));
+		cJSON_AddItemToArray(nodes, node);
+	}
+}
+
+enum port_state { PORT_UNKNOWN, PORT_DOWN, PORT_UP };
+
+/* A node's rows: {"port":"fab0","carrier":true,"live":true,...}. */
+static void read_ports(const struct supervisor *s, const struct supervisor_answer *a, uint8_t *ports)
+{
+	const struct topo_node *node = &s->topo->nodes[a->node];
+	cJSON *rows = cJSON_ParseWithLength(a->text, a->size), *row;
+
+	cJSON_ArrayForEach(row, rows)
+	{
+		const cJSON *name = cJSON_GetObjectItemCaseSensitive(row, "port");
+		bool up = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "carrier")) &&
+			  cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "live"));
+
+		for (uint32_t i = 0; cJSON_IsString(name) && i < node->ports_count; i++)
+			if (strcmp(s->topo->ports[node->first_port + i].name, name->valuestring) == 0)
+				ports[node->first_port + i] = up ? PORT_UP : PORT_DOWN;
+	}
+	cJSON_Delete(rows);
+}
+
+/* What is known of every port; NULL when memory is short. */
+static uint8_t *port_states(struct supervisor_job *job)
+{
+	struct supervisor *s = job->s;
+	uint8_t *ports = calloc(s->topo->ports_count + 1, 1);
+
+	for (uint32_t i = 0; ports != NULL && i < s->topo->ports_count; i++) {
+		const struct supervisor_node *n = &s->nodes[s->topo->ports[i].node];
+
+		if (n->state == SUPERVISOR_NODE_DEAD || n->state == SUPERVISOR_NODE_STOPPED)
+			ports[i] = PORT_DOWN;
+		else if (n->ready)
+			ports[i] = n->state == SUPERVISOR_NODE_FROZEN ? PORT_UNKNOWN : PORT_UP;
+	}
+	for (uint32_t i = 0; ports != NULL && i < job->answers_count; i++)
+		if (strcmp(job->answers[i].query, "port") == 0 && job->answers[i].text != NULL &&
+			!job->answers[i].failed)
+			read_ports(s, &job->answers[i], ports);
+	return ports;
+}
+
+/* Adds the links; true when all are up. */
+static bool add_links(const struct supervisor *s, const uint8_t *ports, cJSON *status)
+{
+	cJSON *links = cJSON_AddArrayToObject(status, "links");
+	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2];
+	bool all_up = true;
+
+	for (uint32_t i = 0; i < s->topo->links_count; i++) {
+		const struct topo_link *l = &s->topo->links[i];
+		uint32_t ends[2] = { l->port_a, l->port_b };
+		bool up = !s->links[i].down && ports != NULL && ports[l->port_a] != PORT_DOWN &&
+			  ports[l->port_b] != PORT_DOWN;
+		cJSON *link = cJSON_CreateObject();
+
+		for (int end = 0; end < 2; end++) {
+			const struct topo_port *p = &s->topo->ports[ends[end]];
+
+			snprintf(name, sizeof(name), "%s:%s", s->topo->nodes[p->node].name, p->name);
+			cJSON_AddStringToObject(link, end == 0 ? "a" : "b", name);
+		}
+		cJSON_AddStringToObject(link, "kind", topo_link_kind_name(l->kind));
+		cJSON_AddStringToObject(link, "state", up ? "up" : "down");
+		cJSON_AddItemToArray(links, link);
+		all_up = all_up && up;
+	}
+	return all_up;
+}
+
+static void add_sessions(cJSON *status)
+{
+	static const char *const protocols[] = { "fsdb", "bgp" };
+	cJSON *sessions = cJSON_AddObjectToObject(status, "sessions");
+
+	for (int i = 0; i < 2; i++) {
+		cJSON *counts = cJSON_AddObjectToObject(sessions, protocols[i]);
+
+		cJSON_AddNumberToObject(counts, "established", 0);
+		cJSON_AddNumberToObject(counts, "expected", 0);
+	}
+}
+
+static cJSON *make(struct supervisor *s, const char *state, const uint8_t *ports, const struct fidelity *f)
+{
+	cJSON *status = cJSON_CreateObject(), *state_item;
+	bool all_up;
+
+	cJSON_AddStringToObject(status, "lab", s->topo->name);
+	cJSON_AddStringToObject(status, "state", "degraded");
+	cJSON_AddNumberToObject(status, "time_dilation", s->topo->time_dilation);
+	add_nodes(s, status);
+	all_up = add_links(s, ports, status);
+	add_sessions(status);
+	cJSON_AddItemToObject(status, "fidelity", fidelity_json(f, s->topo));
+	if (state == NULL)
+		state = all_up && all_ready(s) ? "ready" : "degraded";
+	state_item = cJSON_CreateString(state);
+	cJSON_ReplaceItemInObjectCaseSensitive(status, "state", state_item);
+	return status;
+}
+
+cJSON *supervisor_status_object(struct supervisor_job *job)
+{
+	struct fidelity *f = calloc(1, sizeof(*f));
+	uint8_t *ports = port_states(job);
+	cJSON *status = NULL;
+
+	for (uint32_t i = 0; f != NULL && i < job->answers_count; i++) {
+		const struct supervisor_answer *a = &job->answers[i];
+
+		if (strcmp(a->query, "fidelity") == 0 && a->text != NULL && !a->failed &&
+			!fidelity_add(f, a->text, a->size))
+			supervisor_log(job->s, "%s: its fidelity answer makes no sense",
+				job->s->topo->nodes[a->node].name);
+	}
+	if (f != NULL && ports != NULL)
+		status = make(job->s, NULL, ports, f);
+	free(ports);
+	free(f);
+	return status;
+}
+
+cJSON *supervisor_status_failed(struct supervisor *s)
+{
+	struct fidelity *f = calloc(1, sizeof(*f));
+	cJSON *status = f != NULL ? make(s, "failed", NULL, f) : NULL;
+
+	free(f);
+	return status;
+}
