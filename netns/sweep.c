@@ -167,6 +167,15 @@ static bool process_marked(pid_t pid, const char *lab, char *text)
 	return false;
 }
 
+bool netns_sweep_marked(pid_t pid, const char *lab)
+{
+	char *text = malloc(ENVIRONMENT_BYTES);
+	bool marked = text != NULL && process_marked(pid, lab, text);
+
+	free(text);
+	return marked;
+}
+
 int netns_sweep_processes(struct netns_sweep *s, netns_sweep_fn fn, void *user)
 {
 	char *text;

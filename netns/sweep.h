@@ -33,6 +33,9 @@ struct netns_sweep_process {
 	char comm[17];
 };
 
+/* True when DSFEMU_LAB=<lab> is in the environment that the process was started with. */
+bool netns_sweep_marked(pid_t pid, const char *lab);
+
 typedef void (*netns_sweep_fn)(void *user, const struct netns_sweep_process *process);
 
 /* Finds what carries the lab's mark. 0 or -errno; netns_sweep_close in any case. */

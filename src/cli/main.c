@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/output.h"
+#include "cli/supervisor.h"
 #include "config.h"
 
 const struct cli_command *const cli_commands[] = {
@@ -21,6 +22,15 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_plan,
 	&cmd_sim,
 	&cmd_graph,
+	&cmd_doctor,
+	&cmd_up,
+	&cmd_down,
+	&cmd_list,
+	&cmd_status,
+	&cmd_exec,
+	&cmd_shell,
+	&cmd_link,
+	&cmd_node,
 	&cmd_help,
 	NULL,
 };
@@ -41,6 +51,11 @@ int main(int argc, char **argv)
 	int count, code = CLI_USAGE;
 
 	open_standard_files();
+	/* up starts the program again under this name: not a command for people. */
+	if (argc > 1 && strcmp(argv[1], SUPERVISOR_COMMAND) == 0) {
+		free(words);
+		return supervisor_main(argc, argv);
+	}
 	signal(SIGPIPE, SIG_IGN); /* a write then fails with EPIPE, and we clean up */
 	if (words == NULL) {
 		log_err("out of memory");

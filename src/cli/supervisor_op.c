@@ -2,6 +2,7 @@
  * Requests of clients: {"id":ID?,"op":"...", ...}, one line each; answers {"id":ID?,"result":...}
  * or {"id":ID?,"error":"text"}. Several may be under way at once.
  *
+ *   lab                                      {"lab","time_dilation","epoch_ns"}
  *   status                                   the object of `status`
  *   node     node, request                   hands request to one node: its result
  *   nodes    role?, request                  to all (of a role): all results in node order; arrays
@@ -202,6 +203,18 @@ static void op_status(const struct request *r)
 {
 	if (supervisor_status_ask(r->s, r->client, r->id, status_done) == NULL)
 		supervisor_client_error(r->client, r->id, "too much is asked for at once");
+}
+
+/* lab */
+
+static void op_lab(const struct request *r)
+{
+	char text[160];
+	int size = snprintf(text, sizeof(text),
+		"{\"lab\":\"%s\",\"time_dilation\":%" PRIu32 ",\"epoch_ns\":%" PRIu64 "}", r->s->topo->name,
+		r->s->topo->time_dilation, r->s->epoch_ns);
+
+	supervisor_client_result(r->client, r->id, text, (size_t)size);
 }
 
 /* link */
@@ -517,6 +530,8 @@ void supervisor_op(struct supervisor_client *c, const char *line, size_t size)
 	op = member(&r, "op");
 	if (json_span_is(op, "status")) {
 		op_status(&r);
+	} else if (json_span_is(op, "lab")) {
+		op_lab(&r);
 	} else if (json_span_is(op, "events")) {
 		c->events = true;
 		supervisor_client_result(c, r.id, "{}", 2);

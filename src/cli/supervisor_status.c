@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli/fidelity.h"
+#include "cli/lab_status.h"
 #include "cli/supervisor.h"
 
 #define ASK_PORTS    "\"op\":\"view\",\"query\":\"port\""
@@ -99,42 +100,21 @@ static uint8_t *port_states(struct supervisor_job *job)
 /* Adds the links; true when all are up. */
 static bool add_links(const struct supervisor *s, const uint8_t *ports, cJSON *status)
 {
-	cJSON *links = cJSON_AddArrayToObject(status, "links");
-	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2];
+	bool *up = calloc(s->topo->links_count + 1, sizeof(*up));
 	bool all_up = true;
 
 	for (uint32_t i = 0; i < s->topo->links_count; i++) {
 		const struct topo_link *l = &s->topo->links[i];
-		uint32_t ends[2] = { l->port_a, l->port_b };
-		bool up = !s->links[i].down && ports != NULL && ports[l->port_a] != PORT_DOWN &&
-			  ports[l->port_b] != PORT_DOWN;
-		cJSON *link = cJSON_CreateObject();
+		bool is_up = !s->links[i].down && ports != NULL && ports[l->port_a] != PORT_DOWN &&
+			     ports[l->port_b] != PORT_DOWN;
 
-		for (int end = 0; end < 2; end++) {
-			const struct topo_port *p = &s->topo->ports[ends[end]];
-
-			snprintf(name, sizeof(name), "%s:%s", s->topo->nodes[p->node].name, p->name);
-			cJSON_AddStringToObject(link, end == 0 ? "a" : "b", name);
-		}
-		cJSON_AddStringToObject(link, "kind", topo_link_kind_name(l->kind));
-		cJSON_AddStringToObject(link, "state", up ? "up" : "down");
-		cJSON_AddItemToArray(links, link);
-		all_up = all_up && up;
+		if (up != NULL)
+			up[i] = is_up;
+		all_up = all_up && is_up;
 	}
+	cJSON_AddItemToObject(status, "links", lab_status_links(s->topo, up));
+	free(up);
 	return all_up;
-}
-
-static void add_sessions(cJSON *status)
-{
-	static const char *const protocols[] = { "fsdb", "bgp" };
-	cJSON *sessions = cJSON_AddObjectToObject(status, "sessions");
-
-	for (int i = 0; i < 2; i++) {
-		cJSON *counts = cJSON_AddObjectToObject(sessions, protocols[i]);
-
-		cJSON_AddNumberToObject(counts, "established", 0);
-		cJSON_AddNumberToObject(counts, "expected", 0);
-	}
 }
 
 static cJSON *make(struct supervisor *s, const char *state, const uint8_t *ports, const struct fidelity *f)
@@ -147,7 +127,7 @@ static cJSON *make(struct supervisor *s, const char *state, const uint8_t *ports
 	cJSON_AddNumberToObject(status, "time_dilation", s->topo->time_dilation);
 	add_nodes(s, status);
 	all_up = add_links(s, ports, status);
-	add_sessions(status);
+	cJSON_AddItemToObject(status, "sessions", lab_status_sessions());
 	cJSON_AddItemToObject(status, "fidelity", fidelity_json(f, s->topo));
 	if (state == NULL)
 		state = all_up && all_ready(s) ? "ready" : "degraded";

@@ -1,0 +1,173 @@
+#include "cli/lab_status.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cli/log.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+#define MISSING_MAX 40 /* lines of them that are told */
+
+cJSON *lab_status_links(const struct topo *t, const bool *up)
+{
+	cJSON *links = cJSON_CreateArray();
+	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2];
+
+	for (uint32_t i = 0; i < t->links_count; i++) {
+		uint32_t ends[2] = { t->links[i].port_a, t->links[i].port_b };
+		cJSON *link = cJSON_CreateObject();
+
+		for (int end = 0; end < 2; end++) {
+			const struct topo_port *p = &t->ports[ends[end]];
+
+			snprintf(name, sizeof(name), "%s:%s", t->nodes[p->node].name, p->name);
+			cJSON_AddStringToObject(link, end == 0 ? "a" : "b", name);
+		}
+		cJSON_AddStringToObject(link, "kind", topo_link_kind_name(t->links[i].kind));
+		cJSON_AddStringToObject(link, "state", up != NULL && up[i] ? "up" : "down");
+		cJSON_AddItemToArray(links, link);
+	}
+	return links;
+}
+
+cJSON *lab_status_sessions(void)
+{
+	static const char *const protocols[] = { "fsdb", "bgp" };
+	cJSON *sessions = cJSON_CreateObject();
+
+	for (int i = 0; i < 2; i++) {
+		cJSON *counts = cJSON_AddObjectToObject(sessions, protocols[i]);
+
+		cJSON_AddNumberToObject(counts, "established", 0);
+		cJSON_AddNumberToObject(counts, "expected", 0);
+	}
+	return sessions;
+}
+
+const char *lab_status_text(const cJSON *object, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+static double number(const cJSON *object, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+static void add_nodes(const cJSON *nodes, struct output_text *text)
+{
+	static const char *const titles[] = { "NODE", "ROLE", "PID", "STATE" };
+	struct output_table table;
+	const cJSON *node;
+
+	output_table_begin(&table, 4, titles);
+	cJSON_ArrayForEach(node, nodes)
+	{
+		const cJSON *pid = cJSON_GetObjectItemCaseSensitive(node, "pid");
+
+		output_table_cell(&table, "%s", lab_status_text(node, "name"));
+		output_table_cell(&table, "%s", lab_status_text(node, "role"));
+		if (cJSON_IsNumber(pid))
+			output_table_cell(&table, "%.0f", pid->valuedouble);
+		else
+			output_table_cell(&table, "-");
+		output_table_cell(&table, "%s", lab_status_text(node, "state"));
+	}
+	output_table_end(&table, text);
+}
+
+/* Only those that aren't up: a lab has thousands of others. */
+static void add_links(const cJSON *links, struct output_text *text)
+{
+	static const char *const titles[] = { "LINK", "TO", "KIND", "STATE" };
+	struct output_table table;
+	const cJSON *link;
+	int count = 0, up = 0;
+
+	output_table_begin(&table, 4, titles);
+	cJSON_ArrayForEach(link, links)
+	{
+		count++;
+		if (strcmp(lab_status_text(link, "state"), "up") == 0) {
+			up++;
+			continue;
+		}
+		output_table_cell(&table, "%s", lab_status_text(link, "a"));
+		output_table_cell(&table, "%s", lab_status_text(link, "b"));
+		output_table_cell(&table, "%s", lab_status_text(link, "kind"));
+		output_table_cell(&table, "%s", lab_status_text(link, "state"));
+	}
+	output_text_add(text, "\nlinks: %d of %d up\n", up, count);
+	if (up < count) {
+		output_text_add(text, "\n");
+		output_table_end(&table, text);
+	} else {
+		struct output_text nowhere = { .bytes = NULL };
+
+		output_table_end(&table, &nowhere);
+		free(nowhere.bytes);
+	}
+}
+
+static void add_fidelity(const cJSON *fidelity, struct output_text *text)
+{
+	bool valid = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(fidelity, "valid"));
+
+	output_text_add(text, "fidelity: %s, p99 lateness %.0f ns (quantum %.0f ns), %.0f emulator drops",
+		valid ? "valid" : "invalid", number(fidelity, "late_p99_ns"),
+		number(fidelity, "quantum_ns"), number(fidelity, "emulator_drops"));
+	if (!valid)
+		output_text_add(text, ", use --time-dilation %.0f", number(fidelity, "suggested_time_dilation"));
+	output_text_add(text, "\n");
+}
+
+int lab_status_print(const cJSON *status)
+{
+	const cJSON *sessions = cJSON_GetObjectItemCaseSensitive(status, "sessions"), *counts;
+	struct output_text text = { .bytes = NULL };
+
+	output_text_add(&text, "lab %s: %s, time dilation %.0f\n\n", lab_status_text(status, "lab"),
+		lab_status_text(status, "state"), number(status, "time_dilation"));
+	add_nodes(cJSON_GetObjectItemCaseSensitive(status, "nodes"), &text);
+	add_links(cJSON_GetObjectItemCaseSensitive(status, "links"), &text);
+	cJSON_ArrayForEach(counts, sessions)
+	{
+		if (number(counts, "expected") > 0)
+			output_text_add(&text, "%s sessions: %.0f of %.0f established\n", counts->string,
+				number(counts, "established"), number(counts, "expected"));
+	}
+	add_fidelity(cJSON_GetObjectItemCaseSensitive(status, "fidelity"), &text);
+	return output_text_write(&text);
+}
+
+int lab_status_print_line(const cJSON *status, double seconds)
+{
+	struct output_text text = { .bytes = NULL };
+
+	output_text_add(&text, "lab %s: %s, %d nodes, %d links, time dilation %.0f, after %.2f s\n",
+		lab_status_text(status, "lab"), lab_status_text(status, "state"),
+		cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(status, "nodes")),
+		cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(status, "links")),
+		number(status, "time_dilation"), seconds);
+	return output_text_write(&text);
+}
+
+void lab_status_tell_missing(const cJSON *missing)
+{
+	const cJSON *row;
+	int count = 0;
+
+	cJSON_ArrayForEach(row, missing)
+	{
+		if (count++ < MISSING_MAX)
+			log_err("missing: %s: %s: seen %s, expected %s", lab_status_text(row, "node"),
+				lab_status_text(row, "what"), lab_status_text(row, "seen"),
+				lab_status_text(row, "expected"));
+	}
+	if (count > MISSING_MAX)
+		log_err("missing: and %d more", count - MISSING_MAX);
+}

@@ -1,0 +1,28 @@
+/*
+ * lab_status.h - the object of `up` and `status` for people
+ */
+#ifndef DSF_CLI_LAB_STATUS_H
+#define DSF_CLI_LAB_STATUS_H
+#include <stdbool.h>
+#include <cjson/cJSON.h>
+#include "topo/model.h"
+
+/* The array "links"; up (NULL: none is) has an entry per link. */
+cJSON *lab_status_links(const struct topo *t, const bool *up);
+
+/* The object "sessions". */
+cJSON *lab_status_sessions(void);
+
+/* Tables on stdout. CLI_OK or CLI_FAILED (stdout). */
+int lab_status_print(const cJSON *status);
+
+/* One line: "lab mini: ready, 16 nodes, 32 links, time dilation 1000". */
+int lab_status_print_line(const cJSON *status, double seconds);
+
+/* What wasn't ready in time, on stderr. */
+void lab_status_tell_missing(const cJSON *missing);
+
+/* The text of a string member, "" where it isn't one. */
+const char *lab_status_text(const cJSON *object, const char *key);
+
+#endif
