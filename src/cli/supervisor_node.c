@@ -388,7 +388,7 @@ static pid_t spawn_at(struct supervisor_node *n, int ns_fd, int control_fd)
 		.run = run_node,
 		.user = n };
 	struct channel parents = n->control;
-	pid_t pid;
+	pid_t pid = 0;
 
 	/* Of a long name the end tells more. */
 	snprintf(comm, sizeof(comm), "%s",
@@ -407,7 +407,7 @@ static pid_t spawn_at(struct supervisor_node *n, int ns_fd, int control_fd)
 int supervisor_node_spawn(struct supervisor_node *n)
 {
 	int ends[2], ns_fd, err;
-	pid_t pid;
+	pid_t pid = 0;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
