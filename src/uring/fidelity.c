@@ -25,5 +25,10 @@ uint64_t uring_fidelity_drops(const struct uring_fidelity *f)
 
 void uring_fidelity_reset(struct uring_fidelity *f)
 {
+	uint64_t past_drops = f->past_drops + uring_fidelity_drops(f);
+	uint64_t past_nic_drops = f->past_nic_drops + f->nic_drops;
+
 	memset(f, 0, sizeof(*f));
+	f->past_drops = past_drops;
+	f->past_nic_drops = past_nic_drops;
 }

@@ -27,6 +27,8 @@ struct uring_fidelity {
 	/* Modelled losses that only the driver sees. */
 	uint64_t cut;       /* frames that were on a link when it lost carrier */
 	uint64_t nic_drops; /* host: refused by the port's own queueing discipline */
+	/* Of earlier runs, since the process started: what a reset took out of the above. */
+	uint64_t past_drops, past_nic_drops;
 };
 
 static inline void uring_fidelity_late(
@@ -39,6 +41,7 @@ const char *uring_drop_name(enum uring_drop drop);
 
 uint64_t uring_fidelity_drops(const struct uring_fidelity *f);
 
+/* A new run begins. */
 void uring_fidelity_reset(struct uring_fidelity *f);
 
 #endif

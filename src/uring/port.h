@@ -38,6 +38,7 @@ struct uring_port_config {
 	uint32_t index;   /* place among the process's ports */
 	enum uring_port_kind kind;
 	uint64_t delay_ns; /* from arrival (train: departure) to due */
+	uint64_t hold_ns;  /* Ethernet: from departure to sending */
 	uint16_t udp_ports[URING_PORT_UDP_PORTS_MAX];
 	uint32_t udp_ports_count;
 };

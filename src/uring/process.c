@@ -71,12 +71,13 @@ static struct uring_port *port_of(struct uring_process *p, uint32_t number)
 	return &p->ports[number];
 }
 
-static void send_or_wait(struct uring_process *p, const struct node_output *out)
+static void send_or_wait(struct uring_process *p, struct node_output *out)
 {
 	struct uring_port *port = port_of(p, out->port);
 
+	out->depart = dsf_time_after(out->depart, port->config.hold_ns);
 	if (port->config.kind != URING_PORT_FABRIC && !dsf_time_due(out->depart, p->clock.last) &&
-		uring_transmit_wait(&p->transmit, out))
+		uring_transmit_wait(&p->transmit, port, out))
 		return;
 	uring_transmit_send(&p->transmit, port, out);
 }
@@ -87,7 +88,7 @@ static unsigned take_outputs(struct uring_process *p)
 	unsigned count = 0;
 	int status;
 
-	uring_transmit_due(&p->transmit, p->ports, p->clock.last);
+	uring_transmit_due(&p->transmit, p->clock.last);
 	for (; count < OUTPUTS_MAX && node_output(p->node, &out, p->now); count++) {
 		switch (out.kind) {
 		case NODE_OUTPUT_FRAME: send_or_wait(p, &out); break;
@@ -340,7 +341,7 @@ void uring_process_carrier(struct uring_process *p, uint32_t port, bool up)
 	/* What was on the wire is lost; the node counts it, as frames on a port without carrier. */
 	while ((held = uring_hold_pop_port(&p->hold, port)) != NULL)
 		handle_frame(p, held);
-	p->fidelity.cut += uring_transmit_cut(&p->transmit, port);
+	p->fidelity.cut += uring_transmit_cut(&p->transmit, &p->ports[port]);
 }
 
 static void count_overruns(void *user, const struct netns_link_state *state)

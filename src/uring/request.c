@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "uring/log.h"
+#include "view/rows.h"
 #include "workload/spec.h"
 
 #define EXACT_MAX         9007199254740992.0 /* cJSON keeps numbers as doubles: exact up to 2^53 */
@@ -109,6 +110,27 @@ static void answer_empty(struct uring_process *p, double id)
 	end_line(p, start);
 }
 
+/* Frees result; NULL: memory was short when it was made. */
+static void answer_json(struct uring_process *p, double id, cJSON *result)
+{
+	char *text = result == NULL ? NULL : cJSON_PrintUnformatted(result);
+	size_t start = p->control.next.size;
+	bool failed = text == NULL;
+
+	cJSON_Delete(result);
+	if (!failed) {
+		begin_answer(p, id);
+		uring_text_print(&p->control.next, "\"result\":");
+		uring_text_add(&p->control.next, text, strlen(text));
+		uring_text_print(&p->control.next, "}");
+		failed = p->control.next.failed;
+		end_line(p, start);
+	}
+	free(text);
+	if (failed)
+		answer_error(p, id, "the answer is too long");
+}
+
 static void answer_status(struct uring_process *p, double id, int err)
 {
 	if (err < 0)
@@ -139,6 +161,31 @@ static bool read_impairment(const cJSON *object, struct node_impairment *impairm
 	       read_flag(object, "silent", &impairment->silent) &&
 	       impairment->loss_ppm <= 1000000 && impairment->corrupt_ppm <= 1000000 &&
 	       impairment->reorder_ppm <= 1000000;
+}
+
+static void handle_view(struct uring_process *p, double id, const cJSON *request)
+{
+	struct view_driver_counts driver;
+	struct view_rows rows;
+	enum node_query query;
+	uint32_t filter = TOPO_NONE;
+	dsf_instant now;
+
+	if (view_rows_query_parse(read_string(request, "query"), &query) < 0) {
+		answer_error(p, id, "view: no such query");
+		return;
+	}
+	if (!read_u32(request, "filter", &filter)) {
+		answer_error(p, id, "view: filter must be a number");
+		return;
+	}
+	uring_process_collect_drops(p);
+	driver.emulator_drops = p->fidelity.past_drops + uring_fidelity_drops(&p->fidelity);
+	driver.nic_drops = p->fidelity.past_nic_drops + p->fidelity.nic_drops;
+	now = uring_process_catch_up(p);
+	view_rows_begin(&rows, p->topo, &driver);
+	node_view(p->node, query, filter, view_rows_append, &rows, now);
+	answer_json(p, id, view_rows_finish(&rows));
 }
 
 static void handle_impair(struct uring_process *p, double id, const cJSON *request)
@@ -341,7 +388,7 @@ static void handle_op(struct uring_process *p, double id, const cJSON *request)
 	const char *op = read_string(request, "op");
 
 	if (strcmp(op, "view") == 0)
-		answer_error(p, id, "view: not known");
+		handle_view(p, id, request);
 	else if (strcmp(op, "impair") == 0)
 		handle_impair(p, id, request);
 	else if (strcmp(op, "workload") == 0)

@@ -22,6 +22,12 @@
 
 enum buffer_group { GROUP_TRAINS, GROUP_PACKETS };
 
+/* A peer that holds what it sends for the link's delay. */
+static bool is_ours(enum topo_role role)
+{
+	return role != TOPO_ROLE_HOST && role != TOPO_ROLE_EXTERNAL;
+}
+
 static struct uring_port_config port_config(const struct uring_process *p, uint32_t number)
 {
 	const struct topo_port *port = topo_node_port(p->topo, p->self, number);
@@ -35,12 +41,13 @@ static struct uring_port_config port_config(const struct uring_process *p, uint3
 	c.kind = !port->ethernet ? URING_PORT_FABRIC
 				 : (p->self->role == TOPO_ROLE_HOST ? URING_PORT_HOST
 								    : URING_PORT_ETHERNET);
-	/* Between two of our switches the sender of a packet has held the link's delay; towards
-	 * hosts, which hold nothing, the switch models it both ways. */
-	if (c.kind == URING_PORT_FABRIC ||
-		(c.kind == URING_PORT_ETHERNET &&
-			(peer_role == TOPO_ROLE_HOST || peer_role == TOPO_ROLE_EXTERNAL)))
+	/* A train's delay counts from the departure it carries. A packet carries none: towards a
+	 * host, which holds nothing, the switch holds both ways; between two of our switches the
+	 * sender holds. */
+	if (c.kind == URING_PORT_FABRIC || (c.kind == URING_PORT_ETHERNET && !is_ours(peer_role)))
 		c.delay_ns = p->topo->links[port->link].delay_ns;
+	if (c.kind == URING_PORT_ETHERNET)
+		c.hold_ns = p->topo->links[port->link].delay_ns;
 	return c;
 }
 
@@ -136,6 +143,7 @@ static int open_node(struct uring_process *p)
 		.memory = &uring_memory_core,
 		.trace = &p->trace,
 		.seed = p->topo->seed,
+		.control_dilation = dilation,
 		/* Noise of a live machine must not look like silence or loss. */
 		.reach_refresh_min_ns = NS_PER_100_MS / dilation,
 		.reassembly_min_ns = 3 * NS_PER_100_MS / dilation,

@@ -21,6 +21,7 @@ struct uring_send {
 
 struct waiting {
 	struct dsf_heap_entry entry;
+	struct uring_port *port;
 	struct node_output out;
 };
 
@@ -166,13 +167,15 @@ void uring_transmit_send(
 	node_frame_done(t->node, out->buffer);
 }
 
-bool uring_transmit_wait(struct uring_transmit *t, const struct node_output *out)
+bool uring_transmit_wait(
+	struct uring_transmit *t, struct uring_port *port, const struct node_output *out)
 {
 	struct waiting *waiting = dsf_pool_take(&t->pool);
 
 	if (waiting == NULL)
 		return false;
 	waiting->entry.place = 0;
+	waiting->port = port;
 	waiting->out = *out;
 	if (dsf_heap_set(&t->heap, &waiting->entry, out->depart) < 0) {
 		dsf_pool_give(&t->pool, waiting);
@@ -181,7 +184,7 @@ bool uring_transmit_wait(struct uring_transmit *t, const struct node_output *out
 	return true;
 }
 
-void uring_transmit_due(struct uring_transmit *t, struct uring_port *ports, dsf_instant now)
+void uring_transmit_due(struct uring_transmit *t, dsf_instant now)
 {
 	while (dsf_time_due(dsf_heap_at(&t->heap), now)) {
 		struct dsf_heap_entry *first = dsf_heap_first(&t->heap);
@@ -191,19 +194,19 @@ void uring_transmit_due(struct uring_transmit *t, struct uring_port *ports, dsf_
 			return;
 		waiting = DSF_CONTAINER(first, struct waiting, entry);
 		dsf_heap_remove(&t->heap, first);
-		uring_transmit_send(t, &ports[waiting->out.port], &waiting->out);
+		uring_transmit_send(t, waiting->port, &waiting->out);
 		dsf_pool_give(&t->pool, waiting);
 	}
 }
 
-uint32_t uring_transmit_cut(struct uring_transmit *t, uint32_t port)
+uint32_t uring_transmit_cut(struct uring_transmit *t, const struct uring_port *port)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < t->heap.count;) {
 		struct waiting *waiting = DSF_CONTAINER(t->heap.entries[i], struct waiting, entry);
 
-		if (waiting->out.port != port) {
+		if (waiting->port != port) {
 			i++;
 			continue;
 		}

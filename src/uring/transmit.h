@@ -43,7 +43,8 @@ void uring_transmit_send(
 	struct uring_transmit *t, struct uring_port *p, const struct node_output *out);
 
 /* Keeps a packet until its departure. False: too many wait, the caller sends it now. */
-bool uring_transmit_wait(struct uring_transmit *t, const struct node_output *out);
+bool uring_transmit_wait(
+	struct uring_transmit *t, struct uring_port *port, const struct node_output *out);
 
 /* The earliest departure; DSF_NEVER when nothing waits. */
 static inline dsf_instant uring_transmit_at(const struct uring_transmit *t)
@@ -51,11 +52,11 @@ static inline dsf_instant uring_transmit_at(const struct uring_transmit *t)
 	return dsf_heap_at(&t->heap);
 }
 
-/* Sends what is due. ports is indexed by port number. */
-void uring_transmit_due(struct uring_transmit *t, struct uring_port *ports, dsf_instant now);
+/* Sends what is due. */
+void uring_transmit_due(struct uring_transmit *t, dsf_instant now);
 
 /* Gives up what waits for a port that lost carrier; returns how many frames. */
-uint32_t uring_transmit_cut(struct uring_transmit *t, uint32_t port);
+uint32_t uring_transmit_cut(struct uring_transmit *t, const struct uring_port *port);
 
 /* Gives buffers of what was submitted back to the node. After every enter. */
 void uring_transmit_settle(struct uring_transmit *t);
