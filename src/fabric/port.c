@@ -300,6 +300,7 @@ static void flush_unlimited(struct fabric_ports *s, dsf_instant now)
 		struct fabric_port *p = s->flush_first;
 
 		s->flush_first = p->flush_next;
+		s->flushed = true;
 		p->flush_wanted = false;
 		while (p->first != NULL)
 			depart_first(s, p, now);

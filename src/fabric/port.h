@@ -86,6 +86,7 @@ struct fabric_ports {
 	struct dsf_pool frames;
 	struct dsf_heap timers;
 	struct fabric_port *flush_first;
+	bool flushed; /* unlimited trains were taken, so there is room; the owner clears it */
 	struct fabric_frame *ready_first, *ready_last; /* departed, not yet output */
 	uint64_t drops;                                /* no buffer: never in a credited fabric */
 };

@@ -441,13 +441,28 @@ void node_interface_expire(struct node_interface *n, dsf_instant now)
 	settle(n, now);
 }
 
+/* No timer tells VOQs of room on an unlimited link: its trains leave when they are taken. */
+static bool refill(struct node_interface *n, dsf_instant now)
+{
+	if (!n->cells.ports.flushed)
+		return false;
+	n->cells.ports.flushed = false;
+	fabric_voqs_unblock(&n->voqs);
+	settle(n, now);
+	return true;
+}
+
 bool node_interface_output(struct node_interface *n, struct node_output *out, dsf_instant now)
 {
-	struct fabric_packet *packet = fabric_packet_queue_pop(&n->ethernet.out);
+	struct fabric_packet *packet;
 	uint32_t skip;
 
-	if (packet == NULL)
-		return node_cells_output(&n->cells, out, now);
+	while ((packet = fabric_packet_queue_pop(&n->ethernet.out)) == NULL) {
+		if (node_cells_output(&n->cells, out, now))
+			return true;
+		if (!refill(n, now))
+			return false;
+	}
 	skip = packet->system_port == n->inband_port ? IP_ETHERNET_SIZE : 0;
 	*out = (struct node_output){ .kind = NODE_OUTPUT_FRAME,
 		.port = skip > 0 ? NODE_PORT_INBAND : packet->system_port,
