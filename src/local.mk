@@ -125,6 +125,7 @@ libsim_la_SOURCES += src/sim/sim.c src/sim/sim.h
 noinst_LTLIBRARIES += libdsfuring.la
 libdsfuring_la_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 libdsfuring_la_SOURCES =
+libdsfuring_la_SOURCES += src/uring/alone.c src/uring/alone.h
 libdsfuring_la_SOURCES += src/uring/buffers.c src/uring/buffers.h
 libdsfuring_la_SOURCES += src/uring/clock.c src/uring/clock.h
 libdsfuring_la_SOURCES += src/uring/control.c src/uring/control.h
@@ -220,3 +221,12 @@ topologies-link:
 .PHONY: topologies-link
 distclean-local:
 	@test ! -L topologies || rm -f topologies
+
+# One node as a program of its own: for a debugger, and labs without supervisor.
+pkglibexec_PROGRAMS += dsf-switch dsf-host
+dsf_switch_SOURCES = src/uring/dsf_switch.c
+dsf_switch_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+dsf_switch_LDADD = $(DSF_LIVE_LIBS)
+dsf_host_SOURCES = src/uring/dsf_host.c
+dsf_host_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+dsf_host_LDADD = $(DSF_LIVE_LIBS)

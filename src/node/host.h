@@ -6,6 +6,8 @@
 #include "node/node.h"
 #include "node/row.h"
 
+#define NODE_HOST_UDP_PORT 4795u /* of the udp workload; ours */
+
 struct node_host;
 
 struct node_host *node_host_new(const struct node_config *config, dsf_instant now);

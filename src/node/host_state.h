@@ -25,7 +25,6 @@
 #define NODE_HOST_HEADERS (IP_ETHERNET_SIZE + IP_HEADER_SIZE + IP_UDP_SIZE)
 #define NODE_HOST_FRAME_OVERHEAD 24u /* FCS, preamble and gap of a frame */
 #define NODE_HOST_DSCP           50u /* of MetaRoCE packets: class rdma */
-#define NODE_HOST_UDP_PORT       4795u /* of the udp workload; ours */
 /* Header of a datagram: run 4, flow 4, sequence 8. */
 #define NODE_HOST_UDP_HEAD 16u
 /* A datagram flow remembers so many of its latest sequence numbers. */

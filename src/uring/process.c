@@ -9,7 +9,7 @@
 #include "uring/log.h"
 #include "uring/request.h"
 
-#define INPUTS_MAX      256u  /* handled before outputs are taken */
+#define INPUTS_MAX      64u   /* handled before outputs are taken */
 #define OUTPUTS_MAX     1024u /* taken in one turn */
 #define COMPLETIONS_MAX 512u
 #define COALESCED_COUNT (URING_CQ_ENTRIES / 2) /* completions that end a coalescing sleep early */

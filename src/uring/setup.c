@@ -6,7 +6,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 #include "fabric/cell.h"
+#include "metaroce/wire.h"
 #include "netns/netns.h"
+#include "node/host.h"
 #include "uring/guard.h"
 #include "uring/log.h"
 #include "uring/request.h"
@@ -16,9 +18,6 @@
 #define PACKET_BUFFERS_MAX 128u
 #define BUFFER_ALIGN       64u
 #define NS_PER_100_MS      (100 * NS_PER_MS)
-
-#define UDP_PORT_METAROCE 4794
-#define UDP_PORT_WORKLOAD 4795
 
 enum buffer_group { GROUP_TRAINS, GROUP_PACKETS };
 
@@ -86,8 +85,8 @@ static int open_buffers(struct uring_process *p)
 /* The UDP ports that dsf-host speaks; the kernel keeps the rest. */
 static void choose_udp_ports(struct uring_port_config *c)
 {
-	c->udp_ports[0] = UDP_PORT_METAROCE;
-	c->udp_ports[1] = UDP_PORT_WORKLOAD;
+	c->udp_ports[0] = METAROCE_UDP_PORT;
+	c->udp_ports[1] = NODE_HOST_UDP_PORT;
 	c->udp_ports_count = 2;
 }
 
