@@ -12,6 +12,14 @@
 #define MARK_TRAINS 3u
 #define ROOM_TRAINS 2u
 
+void fabric_ports_close(struct fabric_ports *s)
+{
+	dsf_heap_close(&s->timers);
+	dsf_pool_close(&s->frames);
+	dsf_memory_delete(s->memory, s->ports, s->count * sizeof(*s->ports));
+	s->ports = NULL;
+}
+
 int fabric_ports_init(struct fabric_ports *s, const struct dsf_memory *memory, uint32_t count,
 	uint16_t switch_index, uint32_t train_bytes, uint64_t seed)
 {
@@ -25,24 +33,21 @@ int fabric_ports_init(struct fabric_ports *s, const struct dsf_memory *memory, u
 	s->count = count;
 	s->switch_index = switch_index;
 	s->data_max = train_bytes > overhead ? train_bytes - overhead : 0;
+	s->train_max = train_bytes < FABRIC_TRAIN_MAX ? train_bytes : FABRIC_TRAIN_MAX;
 	s->mark_bytes = MARK_TRAINS * FABRIC_TRAIN_MAX;
 	s->room_bytes = ROOM_TRAINS * FABRIC_TRAIN_MAX;
 	dsf_pool_init(
 		&s->frames, memory, sizeof(struct fabric_frame), FRAMES_SLAB, FABRIC_TRAINS_MAX);
 	dsf_heap_init(&s->timers, memory);
+	if (dsf_heap_reserve(&s->timers, count) < 0) {
+		fabric_ports_close(s);
+		return -DSF_E_NOMEM;
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		s->ports[i].number = (uint16_t)i;
 		dsf_rng_fork(&s->ports[i].rng, seed, RNG_KIND, (uint64_t)switch_index << 16 | i);
 	}
 	return 0;
-}
-
-void fabric_ports_close(struct fabric_ports *s)
-{
-	dsf_heap_close(&s->timers);
-	dsf_pool_close(&s->frames);
-	dsf_memory_delete(s->memory, s->ports, s->count * sizeof(*s->ports));
-	s->ports = NULL;
 }
 
 void fabric_frame_free(struct fabric_ports *s, struct fabric_frame *frame)
@@ -84,8 +89,7 @@ static void start_first(struct fabric_ports *s, struct fabric_port *p)
 		}
 		return;
 	}
-	/* Room for every port's timer was made when it was first set; a failure would only mean
-	 * that a train waits for the next push, so it is retried there. */
+	/* Can't fail: there is room for every port's timer. */
 	(void)dsf_heap_set(&s->timers, &p->timer, first_departs(p));
 }
 
@@ -138,8 +142,7 @@ uint8_t *fabric_port_push(
 	struct fabric_frame *f = p->last;
 
 	assert(p->carrier && stored <= wire);
-	/* A train of control cells alone takes one data cell of any size. */
-	if (f == NULL || s->data_max == 0 || f->used + stored > FABRIC_TRAIN_MAX ||
+	if (f == NULL || s->data_max == 0 || f->used + stored > s->train_max ||
 		(f->data_wire > 0 && f->data_wire + wire > s->data_max))
 		f = append_train(s, p, now);
 	if (f == NULL)
@@ -158,7 +161,7 @@ uint8_t *fabric_port_push_control(
 	assert(p->carrier && stored <= FABRIC_TRAIN_CONTROL_BYTES);
 	if (s->data_max == 0)
 		f = NULL; /* one cell a frame; the few control cells go behind */
-	while (f != NULL && (f->used + stored > FABRIC_TRAIN_MAX ||
+	while (f != NULL && (f->used + stored > s->train_max ||
 				    (f->data_wire > 0 && f->wire - f->data_wire + stored >
 								 FABRIC_TRAIN_CONTROL_BYTES)))
 		f = f->next;
@@ -212,6 +215,14 @@ static void finish_cells(struct fabric_port *p, struct fabric_frame *f)
 	f->used = (uint32_t)(to - f->bytes);
 }
 
+/* Long enough for what follows to overtake. */
+static uint64_t reorder_hold_ns(uint64_t rate_bps)
+{
+	uint64_t trains_ns = dsf_time_of_bytes(2u * FABRIC_TRAIN_MAX, rate_bps);
+
+	return trains_ns > FABRIC_REORDER_NS_MIN ? trains_ns : FABRIC_REORDER_NS_MIN;
+}
+
 static dsf_instant impaired_departure(struct fabric_port *p, dsf_instant depart)
 {
 	const struct fabric_impairment *i = &p->impairment;
@@ -219,11 +230,10 @@ static dsf_instant impaired_departure(struct fabric_port *p, dsf_instant depart)
 
 	if (i->jitter_ns > 0)
 		extra_ns += dsf_rng_below(&p->rng, i->jitter_ns + 1);
-	depart = dsf_time_after(depart, extra_ns);
-	if (!happens(&p->rng, i->reorder_ppm)) {
-		depart = dsf_time_max(depart, p->last_depart);
-		p->last_depart = depart;
-	}
+	depart = dsf_time_max(dsf_time_after(depart, extra_ns), p->last_depart);
+	if (happens(&p->rng, i->reorder_ppm))
+		return dsf_time_after(depart, reorder_hold_ns(p->rate_bps));
+	p->last_depart = depart;
 	return depart;
 }
 
@@ -302,7 +312,7 @@ static void flush_unlimited(struct fabric_ports *s, dsf_instant now)
 		s->flush_first = p->flush_next;
 		s->flushed = true;
 		p->flush_wanted = false;
-		while (p->first != NULL)
+		while (p->first != NULL && p->rate_bps == 0) /* it may be limited by now */
 			depart_first(s, p, now);
 	}
 }
@@ -366,12 +376,29 @@ void fabric_port_carrier(struct fabric_ports *s, uint32_t port, bool up, dsf_ins
 	p->queue_bytes = 0;
 }
 
+/* Bytes of the first train that have been serialised. */
+static uint64_t first_sent(const struct fabric_port *p, dsf_instant now)
+{
+	uint64_t sent;
+
+	if (p->first == NULL || p->rate_bps == 0)
+		return 0;
+	sent = dsf_bytes_of_time(dsf_time_since(p->busy_since, now), p->rate_bps);
+	if (sent <= p->busy_bytes)
+		return 0;
+	sent -= p->busy_bytes;
+	return sent < p->first->wire ? sent : p->first->wire;
+}
+
 void fabric_port_rate(struct fabric_ports *s, uint32_t port, uint64_t rate_bps, dsf_instant now)
 {
 	struct fabric_port *p = &s->ports[port];
+	uint64_t sent_ns = dsf_time_of_bytes(first_sent(p, now), rate_bps);
 
+	if (rate_bps == p->rate_bps)
+		return;
 	p->rate_bps = rate_bps;
-	p->busy_since = now;
+	p->busy_since = (dsf_instant){ now.ns > sent_ns ? now.ns - sent_ns : 0 };
 	p->busy_bytes = 0;
 	if (p->first == NULL)
 		return;

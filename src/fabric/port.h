@@ -13,7 +13,8 @@
  *
  * An unlimited port has no serialisation: what is in the queue leaves when the driver asks for
  * output. Impairments act at departure, per cell: loss, corruption, silence; delay and jitter go
- * into the departure instant (jitter keeps order, reordering doesn't).
+ * into the departure instant (jitter keeps order). Reordering holds single trains back, so that
+ * those behind overtake.
  */
 #ifndef DSF_FABRIC_PORT_H
 #define DSF_FABRIC_PORT_H
@@ -28,6 +29,9 @@
 
 /* Most trains that a switch holds, all ports together: 256 MiB. */
 #define FABRIC_TRAINS_MAX 16384u
+
+/* A reordered train is held for the time of two trains, at least for this (ours). */
+#define FABRIC_REORDER_NS_MIN 1000u
 
 struct fabric_frame {
 	struct fabric_frame *next;
@@ -80,7 +84,8 @@ struct fabric_ports {
 	struct fabric_port *ports; /* index: port number; Ethernet ports' entries stay unused */
 	uint32_t count;
 	uint16_t switch_index;
-	uint32_t data_max;   /* data bytes of a full train */
+	uint32_t data_max;   /* data bytes of a full train; 0: one cell a frame */
+	uint32_t train_max;  /* bytes of a frame that has more than one cell */
 	uint32_t mark_bytes; /* queue above: cells are flagged, spraying looks elsewhere */
 	uint32_t room_bytes; /* queue above: VOQs wait */
 	struct dsf_pool frames;
@@ -99,7 +104,7 @@ void fabric_ports_close(struct fabric_ports *s);
 /* Carrier loss discards what waits or has not been output and counts it. */
 void fabric_port_carrier(struct fabric_ports *s, uint32_t port, bool up, dsf_instant now);
 
-/* From now on at rate_bps. What is under way keeps the departure it has. */
+/* From now on at rate_bps, also what is left of the train under way. */
 void fabric_port_rate(struct fabric_ports *s, uint32_t port, uint64_t rate_bps, dsf_instant now);
 
 /*

@@ -49,6 +49,14 @@ static bool happens(struct dsf_rng *rng, uint32_t ppm)
 	return ppm > 0 && dsf_rng_below(rng, PPM) < ppm;
 }
 
+/* Long enough for what follows to overtake. */
+static uint64_t reorder_hold_ns(uint64_t rate_bps)
+{
+	uint64_t packets_ns = dsf_time_of_bytes(2u * FABRIC_PACKET_MAX, rate_bps);
+
+	return packets_ns > FABRIC_REORDER_NS_MIN ? packets_ns : FABRIC_REORDER_NS_MIN;
+}
+
 static dsf_instant departure(struct node_ethernet_port *p, uint32_t wire_bytes, dsf_instant now)
 {
 	const struct fabric_impairment *i = &p->impairment;
@@ -59,10 +67,10 @@ static dsf_instant departure(struct node_ethernet_port *p, uint32_t wire_bytes, 
 	at = dsf_time_after(p->free_at, i->delay_ns);
 	if (i->jitter_ns > 0)
 		at = dsf_time_after(at, dsf_rng_below(&p->rng, i->jitter_ns + 1));
-	if (!happens(&p->rng, i->reorder_ppm)) {
-		at = dsf_time_max(at, p->last_depart);
-		p->last_depart = at;
-	}
+	at = dsf_time_max(at, p->last_depart);
+	if (happens(&p->rng, i->reorder_ppm))
+		return dsf_time_after(at, reorder_hold_ns(p->rate_bps));
+	p->last_depart = at;
 	return at;
 }
 
