@@ -82,6 +82,7 @@ libtopo_la_SOURCES += src/topo/value.c src/topo/value.h
 # Installed, and found from the build root beside the program.
 topologiesdir = $(pkgdatadir)/topologies
 dist_topologies_DATA =
+dist_topologies_DATA += topologies/dsfemu.schema.json
 dist_topologies_DATA += topologies/l1-zone.json
 dist_topologies_DATA += topologies/mini.json
 wiresharkdir = $(pkgdatadir)/wireshark

@@ -52,6 +52,8 @@ UNIT_TESTS += tests/unit/view_show
 # workload
 
 # topo
+UNIT_TESTS += tests/unit/topo_bad
+UNIT_TESTS += tests/unit/topo_file
 
 # node
 
@@ -75,13 +77,14 @@ SIM_TESTS += tests/sim/metaroce_write
 FUZZ_TARGETS =
 FUZZ_TARGETS += tests/fuzz/ip_ndp
 FUZZ_TARGETS += tests/fuzz/ip_packet
+FUZZ_TARGETS += tests/fuzz/topo_file
 
 # bats files: these need the dsfemu program, and those that need root skip without it
 BATS_TESTS =
 BATS_TESTS += tests/integration/completion.bats
 BATS_TESTS += tests/integration/sim.bats
 
-EXTRA_DIST += tests/fuzz/corpus tests/memory.h tests/tap.h $(BATS_TESTS)
+EXTRA_DIST += tests/fuzz/corpus tests/memory.h tests/tap.h tests/topologies $(BATS_TESTS)
 
 if FUZZERS
 LDADD = $(FUZZ_LDFLAGS) $(DSF_CORE_LIBS)

@@ -121,7 +121,9 @@ static int check_fabric(
 			f->local[nodes[i]] = sets++;
 		}
 	}
-	f->words = DSF_BITSET_WORDS(f->in_count + 1);
+	if (f->in_count < 2)
+		return 0;
+	f->words = DSF_BITSET_WORDS(f->in_count);
 	f->sets = calloc((size_t)sets * f->words + 1, sizeof(uint64_t));
 	f->reach = calloc((size_t)sets * f->words + 1, sizeof(uint64_t));
 	f->clusters = calloc((size_t)CLUSTERS_MAX * f->words, sizeof(uint64_t));
