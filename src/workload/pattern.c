@@ -3,8 +3,8 @@
 #include "base/err.h"
 #include "base/rng.h"
 
-#define RNG_KIND    0x7065726d75746573ull /* "permutes" */
-#define REPAIRS_MAX 64u /* tries an endpoint; a scope that leaves choice needs one or two */
+#define RNG_KIND  0x7065726d75746573ull /* "permutes" */
+#define STEPS_MAX 64u                   /* of a repair, an endpoint */
 
 static const char *const kinds[] = { [WORKLOAD_UDP] = "udp",
 	[WORKLOAD_WRITE] = "write",
@@ -146,19 +146,38 @@ static bool fits(enum workload_scope scope, const struct workload_endpoint *e,
 	return workload_in_scope(scope, &e[source], &e[flows[target_of].target]);
 }
 
-static bool repair(enum workload_scope scope, const struct workload_endpoint *e, uint32_t count,
-	struct workload_flow *flows, uint32_t i, struct dsf_rng *rng)
+/* A target that fits source, of whoever holds it; count when nobody does. */
+static uint32_t find_fitting(enum workload_scope scope, const struct workload_endpoint *e,
+	uint32_t count, const struct workload_flow *flows, uint32_t source, struct dsf_rng *rng)
 {
-	for (uint32_t tries = 0; tries < REPAIRS_MAX + count; tries++) {
-		uint32_t j = tries < REPAIRS_MAX ? (uint32_t)dsf_rng_below(rng, count)
-						 : tries - REPAIRS_MAX;
-		uint32_t swapped = flows[i].target;
+	uint32_t start = (uint32_t)dsf_rng_below(rng, count);
 
-		if (!fits(scope, e, flows, i, j) || !fits(scope, e, flows, j, i))
-			continue;
-		flows[i].target = flows[j].target;
-		flows[j].target = swapped;
-		return true;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t holder = (start + i) % count;
+
+		if (holder != source && fits(scope, e, flows, source, holder))
+			return holder;
+	}
+	return count;
+}
+
+/* Source takes a target that fits from a random holder, who takes its own; if that doesn't fit, the
+ * holder goes on in the same way. The number of misfits never grows, so the walk ends soon where
+ * the scope leaves choice, and is cut off where it doesn't. */
+static bool repair(enum workload_scope scope, const struct workload_endpoint *e, uint32_t count,
+	struct workload_flow *flows, uint32_t source, struct dsf_rng *rng)
+{
+	for (uint64_t steps = 0; steps < (uint64_t)STEPS_MAX * count; steps++) {
+		uint32_t holder, swapped = flows[source].target;
+
+		if (fits(scope, e, flows, source, source))
+			return true;
+		holder = find_fitting(scope, e, count, flows, source, rng);
+		if (holder == count)
+			return false;
+		flows[source].target = flows[holder].target;
+		flows[holder].target = swapped;
+		source = holder;
 	}
 	return false;
 }
@@ -178,7 +197,7 @@ static int permute(enum workload_scope scope, uint64_t seed, const struct worklo
 		flows[j].target = swapped;
 	}
 	for (uint32_t i = 0; i < count; i++)
-		if (!fits(scope, e, flows, i, i) && !repair(scope, e, count, flows, i, &rng))
+		if (!repair(scope, e, count, flows, i, &rng))
 			return -DSF_E_BADFIELD;
 	for (uint32_t i = 0; i < count; i++)
 		flows[i].target = e[flows[i].target].rank;

@@ -43,7 +43,7 @@ check() {
 
 @test "permutation: every byte over the fabric, verified, 90 % of ideal" {
 	for file in "$mini" "$zone"; do
-		result=$(sim "$file" --run "permutation --size 1M --iterations 32")
+		result=$(sim "$file" --run "permutation --size 1M --iterations 64")
 		check "$result" '.verified and .lost == 0 and .duplicated == 0'
 		check "$result" '.bytes_zone >= .bytes * 0.95'
 		check "$result" '.goodput_bps >= .goodput_ideal_bps * 0.9'
