@@ -2,7 +2,8 @@
 #include <assert.h>
 #include "base/err.h"
 
-#define SWITCHES_MAX 4096u /* as topo/model.h; a set on the stack */
+#define SWITCHES_MAX 16384u /* as topo/model.h; a set on the stack */
+#define BITMAP_AT    4u     /* in a reachability cell's payload */
 
 static size_t table_size(const struct fabric_reach *r)
 {
@@ -12,6 +13,14 @@ static size_t table_size(const struct fabric_reach *r)
 static size_t set_size(const struct fabric_reach *r)
 {
 	return r->switch_words * sizeof(uint64_t);
+}
+
+/* Whole words of a bitmap that one cell holds. */
+static uint32_t cell_switches(uint32_t cell_bytes)
+{
+	uint32_t switches = (cell_bytes - FABRIC_CELL_HEADER - BITMAP_AT) / 8 * 64;
+
+	return switches < FABRIC_REACH_CELL_SWITCHES ? switches : FABRIC_REACH_CELL_SWITCHES;
 }
 
 int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
@@ -24,6 +33,7 @@ int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
 	r->tier = config->tier;
 	r->ports_count = config->ports_count;
 	r->switches_count = config->switches_count;
+	r->cell_switches = cell_switches(config->cell_bytes);
 	r->refresh_ns = config->refresh_ns;
 	r->refresh_at = config->first_refresh_at;
 	r->trace = config->trace;
@@ -170,6 +180,11 @@ static void set_heard(struct fabric_reach *r, uint32_t port, bool heard, dsf_ins
 	want_send(r, port);
 }
 
+static void forget_losses(struct fabric_reach_port *p)
+{
+	p->window_received = p->window_lost = p->previous_lost = p->period_lost = 0;
+}
+
 void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
@@ -179,13 +194,15 @@ void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_in
 	p->carrier = up;
 	p->heard = p->hears_me = p->isolated = false;
 	p->sequence_known = false;
-	p->window_received = p->window_lost = 0;
+	forget_losses(p);
 	p->heard_at = now;
 	if (!up && p->send_wanted) {
 		p->send_wanted = false;
 		r->sends_wanted--;
 	}
 	update_live(r, port, now);
+	if (!up && p->told != NULL)
+		memset(p->told, 0, set_size(r)); /* who comes back says it anew */
 	want_send(r, port);
 }
 
@@ -208,35 +225,52 @@ static void isolate(struct fabric_reach *r, uint32_t port, dsf_instant now)
 	dsf_trace_emit(r->trace, now, DSF_EVENT_LINK_ISOLATED, r->node, port, p->window_lost);
 	p->isolated = true;
 	p->clean_periods = 0;
-	p->window_received = p->window_lost = 0;
+	forget_losses(p);
 	update_live(r, port, now);
 	want_send(r, port);
 }
 
-uint32_t fabric_reach_sequence(
-	struct fabric_reach *r, uint32_t port, uint32_t sequence, dsf_instant now)
+/* A cell that was taken for lost has come after all. */
+static void take_late(struct fabric_reach_port *p)
+{
+	uint32_t *lost = p->period_lost > 0     ? &p->period_lost
+			 : p->previous_lost > 0 ? &p->previous_lost
+						: &p->window_lost;
+
+	if (*lost > 0)
+		(*lost)--;
+	if (p->lost > 0)
+		p->lost--;
+}
+
+uint32_t fabric_reach_sequence(struct fabric_reach *r, uint32_t port, uint32_t sequence)
 {
 	struct fabric_reach_port *p = &r->ports[port];
 	uint32_t lost = p->sequence_known ? sequence - p->sequence_next : 0;
 
-	/* A sequence from the past is the peer's restart, or a reordering link's late train. */
-	if (lost > UINT32_MAX / 2)
-		lost = 0;
-	p->sequence_known = true;
-	p->sequence_next = sequence + 1;
 	if (++p->window_received > FABRIC_REACH_WINDOW) {
 		p->window_received /= 2;
 		p->window_lost /= 2;
 	}
-	if (lost == 0)
+	if (-lost - 1 < FABRIC_REACH_LATE_MAX) {
+		take_late(p);
 		return 0;
+	}
+	if (lost > UINT32_MAX / 2) /* far in the past: the peer began anew */
+		lost = 0;
+	p->sequence_known = true;
+	p->sequence_next = sequence + 1;
 	p->lost += lost;
-	p->window_lost += lost > FABRIC_REACH_WINDOW ? FABRIC_REACH_WINDOW : lost;
-	p->lost_this_period = true;
-	if (!p->isolated && p->window_lost >= FABRIC_REACH_LOSS_MIN &&
-		p->window_lost * FABRIC_REACH_LOSS_SHARE > p->window_received)
-		isolate(r, port, now);
+	fabric_reach_bad(r, port, lost);
 	return lost;
+}
+
+void fabric_reach_bad(struct fabric_reach *r, uint32_t port, uint32_t cells)
+{
+	struct fabric_reach_port *p = &r->ports[port];
+
+	if (p->period_lost < FABRIC_REACH_WINDOW)
+		p->period_lost += cells < FABRIC_REACH_WINDOW ? cells : FABRIC_REACH_WINDOW;
 }
 
 int fabric_reach_input(
@@ -272,6 +306,35 @@ int fabric_reach_input(
 	return 0;
 }
 
+/* Is the link that was isolated clean again? Once a period. */
+static void judge_isolated(struct fabric_reach *r, uint32_t port, dsf_instant now)
+{
+	struct fabric_reach_port *p = &r->ports[port];
+	bool clean =
+		p->heard && p->window_received > FABRIC_REACH_FILL_CELLS / 2 && p->period_lost == 0;
+
+	p->clean_periods = clean ? p->clean_periods + 1 : 0;
+	forget_losses(p);
+	if (p->clean_periods < FABRIC_REACH_CLEAN_PERIODS)
+		return;
+	dsf_trace_emit(r->trace, now, DSF_EVENT_LINK_RECOVERED, r->node, port, 0);
+	p->isolated = false;
+	update_live(r, port, now);
+}
+
+/* Does the link lose too much? Once a period, over what had a period's time to come late. */
+static void judge(struct fabric_reach *r, uint32_t port, dsf_instant now)
+{
+	struct fabric_reach_port *p = &r->ports[port];
+
+	p->window_lost += p->previous_lost;
+	p->previous_lost = p->period_lost;
+	p->period_lost = 0;
+	if (p->window_lost >= FABRIC_REACH_LOSS_MIN &&
+		p->window_lost * FABRIC_REACH_LOSS_SHARE > p->window_received)
+		isolate(r, port, now);
+}
+
 static void refresh_port(struct fabric_reach *r, uint32_t port, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
@@ -281,19 +344,10 @@ static void refresh_port(struct fabric_reach *r, uint32_t port, dsf_instant now)
 	if (p->heard &&
 		dsf_time_since(p->heard_at, now) > FABRIC_REACH_SILENCE_PERIODS * r->refresh_ns)
 		set_heard(r, port, false, now);
-	if (p->isolated) {
-		bool clean = p->heard && p->window_received > FABRIC_REACH_FILL_CELLS / 2 &&
-			     !p->lost_this_period;
-
-		p->clean_periods = clean ? p->clean_periods + 1 : 0;
-		p->window_received = p->window_lost = 0;
-		if (p->clean_periods >= FABRIC_REACH_CLEAN_PERIODS) {
-			dsf_trace_emit(r->trace, now, DSF_EVENT_LINK_RECOVERED, r->node, port, 0);
-			p->isolated = false;
-			update_live(r, port, now);
-		}
-	}
-	p->lost_this_period = false;
+	if (p->isolated)
+		judge_isolated(r, port, now);
+	else
+		judge(r, port, now);
 	p->fill_wanted = p->heard && !p->live;
 	want_send(r, port);
 }
@@ -346,14 +400,14 @@ size_t fabric_reach_output(
 	const struct fabric_reach *r, uint32_t port, uint32_t part, uint8_t *payload, size_t cap)
 {
 	uint64_t set[DSF_BITSET_WORDS(SWITCHES_MAX)];
-	uint32_t first = part * FABRIC_REACH_CELL_SWITCHES, count;
+	uint32_t first = part * r->cell_switches, count;
 	struct dsf_writer out = { payload, payload + cap, false };
 
 	if (first >= r->switches_count)
 		return 0;
 	count = r->switches_count - first;
-	if (count > FABRIC_REACH_CELL_SWITCHES)
-		count = FABRIC_REACH_CELL_SWITCHES;
+	if (count > r->cell_switches)
+		count = r->cell_switches;
 	fabric_reach_advertised(r, port, set);
 	dsf_writer_be(&out, first, 2);
 	dsf_writer_be(&out, count, 2);

@@ -5,9 +5,9 @@
  * reachability cells: at once when the set changes, and again every refresh period, so that a lost
  * cell costs one period. Every train carries "I hear you"; a link is live only while we hear the
  * peer and the peer hears us, so a link that died in one direction is left by both ends. Carrier
- * loss acts at once, silence after three periods. Every cell carries a link sequence: gaps are
- * losses, and a link that loses more than a threshold (a gray link) is isolated: we tell the peer
- * that we don't hear it, and both stop. A link that isn't live is tested with fill cells; it
+ * loss acts at once, silence after three periods. Every cell carries a link sequence: gaps that
+ * don't close within a period are losses, as corrupted cells are, and a link that loses more than a
+ * threshold (a gray link) is isolated: we tell the peer that we don't hear it, and both stop. A link that isn't live is tested with fill cells; it
  * returns after eight clean periods.
  *
  * Valley-free: an interface node tells of itself only; an FDSW tells what it hears directly from
@@ -28,6 +28,9 @@
 
 #define FABRIC_REACH_SILENCE_PERIODS 3u /* DESIGN: silence is 3 refreshes */
 #define FABRIC_REACH_CLEAN_PERIODS   8u /* published (SONiC): back after 8 clean polls */
+
+/* Cells from this far back come late on a link that reorders: 16 trains of bare headers (ours). */
+#define FABRIC_REACH_LATE_MAX 8192u
 
 /* Isolation: more than one cell in 200 lost, and at least 4, among the last few thousand. Ours: a
  * link that loses 1 % must go, a burst of three must not. */
@@ -52,11 +55,12 @@ struct fabric_reach_port {
 	bool fill_wanted; /* at the next send: the link is under test */
 	uint32_t clean_periods;
 	dsf_instant heard_at;
-	bool sequence_known, lost_this_period;
+	bool sequence_known;
 	uint32_t sequence_next;
 	uint32_t window_received, window_lost;
-	uint64_t lost;  /* cells, total */
-	uint64_t *told; /* what the peer reaches, as it last said */
+	uint32_t previous_lost, period_lost; /* not yet in window_lost: they may come late */
+	uint64_t lost;                       /* cells, total */
+	uint64_t *told;                      /* what the peer reaches, as it last said */
 };
 
 struct fabric_reach {
@@ -64,6 +68,7 @@ struct fabric_reach {
 	struct fabric_reach_port *ports;
 	uint32_t ports_count, switches_count;
 	uint32_t switch_words, port_words;
+	uint32_t cell_switches; /* of one reachability cell */
 	uint16_t self;
 	enum fabric_tier tier;
 	uint64_t refresh_ns;
@@ -84,6 +89,7 @@ struct fabric_reach_config {
 	uint16_t self; /* our switch index */
 	enum fabric_tier tier;
 	uint32_t ports_count, switches_count;
+	uint32_t cell_bytes; /* FABRIC_CELL_MIN at least */
 	uint64_t refresh_ns;
 	dsf_instant first_refresh_at;
 	const struct dsf_trace *trace; /* or NULL */
@@ -104,9 +110,11 @@ void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_in
 /* A valid train came in; heard_us is its "I hear you". */
 void fabric_reach_heard(struct fabric_reach *r, uint32_t port, bool heard_us, dsf_instant now);
 
-/* A cell with this link sequence came in. Returns how many were lost before it. */
-uint32_t fabric_reach_sequence(
-	struct fabric_reach *r, uint32_t port, uint32_t sequence, dsf_instant now);
+/* A cell with this link sequence came in. Returns how many are missing before it. */
+uint32_t fabric_reach_sequence(struct fabric_reach *r, uint32_t port, uint32_t sequence);
+
+/* Cells came in that were no good: as bad as lost. */
+void fabric_reach_bad(struct fabric_reach *r, uint32_t port, uint32_t cells);
 
 /* A reachability cell's payload. 0, -DSF_E_TRUNCATED or -DSF_E_BADFIELD and nothing changed. */
 int fabric_reach_input(struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size,

@@ -107,6 +107,7 @@ static struct fabric_reach_config reach_config(
 		.tier = tier_of(c->self->role),
 		.ports_count = c->self->ports_count,
 		.switches_count = c->topo->switches_count,
+		.cell_bytes = c->topo->fabric.cell_bytes,
 		.refresh_ns = refresh_ns,
 		/* Each device its own phase, so that they don't all speak at once. */
 		.first_refresh_at =
@@ -177,11 +178,12 @@ static int input_cell(struct node_cells *c, uint32_t port, const uint8_t *raw, s
 
 	if (taken < 0)
 		return taken;
-	fabric_reach_sequence(&c->reach, port, cell.link_sequence, now);
+	fabric_reach_sequence(&c->reach, port, cell.link_sequence);
 	c->cell_bytes_rx[port] += FABRIC_CELL_HEADER + cell.size;
 	if (cell.flags & FABRIC_CELL_CORRUPT) {
 		c->corrupt_dropped++;
 		c->corrupt_rx[port]++;
+		fabric_reach_bad(&c->reach, port, 1);
 		return taken;
 	}
 	switch ((enum fabric_cell_kind)cell.kind) {
