@@ -64,6 +64,8 @@ UNIT_TESTS += tests/unit/topo_file
 # sim
 
 # uring
+UNIT_TESTS += tests/unit/uring_control
+UNIT_TESTS += tests/unit/uring_port
 UNIT_TESTS += tests/unit/uring_process
 
 # netns
@@ -118,7 +120,12 @@ list-fuzzers:
 URING_TEST_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 URING_TEST_LDADD = libdsfuring.la libnetns.la libview.la libtopo.la libworkload.la libfabric.la \
 	libbase.la $(CJSON_LIBS) $(URING_LIBS) $(MNL_LIBS)
-EXTRA_DIST += tests/unit/uring_fake.h tests/sim/metaroce_pipe.h
+EXTRA_DIST += tests/unit/uring_fake.h tests/unit/uring_net.h tests/integration/helpers/bare-lab \
+	tests/sim/metaroce_pipe.h
+tests_unit_uring_control_CPPFLAGS = $(URING_TEST_CPPFLAGS)
+tests_unit_uring_control_LDADD = $(URING_TEST_LDADD)
+tests_unit_uring_port_CPPFLAGS = $(URING_TEST_CPPFLAGS)
+tests_unit_uring_port_LDADD = $(URING_TEST_LDADD)
 tests_unit_uring_process_CPPFLAGS = $(URING_TEST_CPPFLAGS)
 tests_unit_uring_process_LDADD = $(URING_TEST_LDADD)
 

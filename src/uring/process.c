@@ -323,8 +323,8 @@ int uring_process_turn(struct uring_process *p)
 		settle_ports(p);
 	if (completed + handled + sent > 0)
 		p->worked_at = p->clock.last_wall_ns;
-	return wait(
-		p, completed >= COMPLETIONS_MAX || handled == INPUTS_MAX || sent == OUTPUTS_MAX);
+	return wait(p, p->stopping || completed >= COMPLETIONS_MAX || handled == INPUTS_MAX ||
+			       sent == OUTPUTS_MAX);
 }
 
 void uring_process_carrier(struct uring_process *p, uint32_t port, bool up)

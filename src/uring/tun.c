@@ -6,13 +6,16 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/time.h"
 #include "netns/netns.h"
 #include "node/node.h"
 #include "uring/log.h"
 
-#define LAB_PREFIX_LENGTH 16u  /* of the loopback: fd5f::/16 holds every address of a lab */
+#define LAB_PREFIX_LENGTH 16u /* of the loopback: fd5f::/16 holds every address of a lab */
+#define BUSY_WAIT_MS      5u
+#define BUSY_TRIES_MAX    600u
 #define RTO_MIN_MS        200u /* the kernel's own */
 
 static int make_device(int fd)
@@ -22,8 +25,14 @@ static int make_device(int fd)
 	memset(&request, 0, sizeof(request));
 	strcpy(request.ifr_name, URING_TUN_NAME);
 	request.ifr_flags = IFF_TUN | IFF_NO_PI;
-	if (ioctl(fd, TUNSETIFF, &request) < 0)
-		return -errno;
+	/* The device of a process that has just ended goes when the kernel has undone its ring. */
+	for (unsigned tries = 0; ioctl(fd, TUNSETIFF, &request) < 0; tries++) {
+		const struct timespec pause = { .tv_nsec = BUSY_WAIT_MS * NS_PER_MS };
+
+		if (errno != EBUSY || tries == BUSY_TRIES_MAX)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
 	/* The kernel completes checksums and cuts segments itself. */
 	return ioctl(fd, TUNSETOFFLOAD, 0) < 0 ? -errno : 0;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "node/node.h"
 #include "uring/node_main.h"
+#include "workload/spec.h"
 
 #define FAKE_PORTS     4
 #define FAKE_RECORDS   262144
@@ -45,8 +46,10 @@ struct node {
 	struct fake_pending pending[FAKE_PENDING]; /* ring */
 	uint32_t head, tail;
 	bool ready;
-	struct node_command command;
 	uint32_t commands;
+	struct node_command impaired; /* the last of its kind */
+	struct workload_spec spec;    /* the last one; its flows are gone */
+	struct workload_flow first_flow;
 };
 
 static struct node *fake; /* the one that node_new made */
@@ -81,26 +84,41 @@ void node_free(struct node *n)
 	free(n);
 }
 
+/* Something for node_output; NULL: too much waits. */
+static struct fake_pending *fake_output(
+	struct node *n, uint32_t port, const uint8_t *bytes, uint32_t size, dsf_instant depart)
+{
+	struct fake_pending *out = &n->pending[n->tail % FAKE_PENDING];
+
+	if (n->tail - n->head == FAKE_PENDING)
+		return NULL;
+	out->port = port;
+	out->size = size;
+	out->depart = depart;
+	out->checksum_start = out->checksum_offset = NODE_CHECKSUM_NONE;
+	out->bytes = malloc(size);
+	memcpy(out->bytes, bytes, size);
+	n->tail++;
+	return out;
+}
+
 int node_frame_input(struct node *n, uint32_t port, const struct node_frame *frame, dsf_instant now)
 {
 	struct fake_record r = { FAKE_FRAME, port, frame->size, now, frame->checksum_start,
 		frame->checksum_offset, frame->bytes[frame->size - 1] };
-	struct fake_pending *out = &n->pending[n->tail % FAKE_PENDING];
+	struct fake_pending *out;
 
 	n->frames++;
 	fake_note(n, &r);
 	if (port < FAKE_PORTS && !n->carrier[port])
 		n->frames_without_carrier++;
-	if (!n->forward || n->tail - n->head == FAKE_PENDING)
+	if (!n->forward || port == NODE_PORT_INBAND)
 		return 0;
-	out->port = port == NODE_PORT_INBAND ? port : port ^ 1;
-	out->size = frame->size;
-	out->depart = dsf_time_after(now, n->hold_ns);
-	out->checksum_start = frame->checksum_start;
-	out->checksum_offset = frame->checksum_offset;
-	out->bytes = malloc(frame->size);
-	memcpy(out->bytes, frame->bytes, frame->size);
-	n->tail++;
+	out = fake_output(n, port ^ 1, frame->bytes, frame->size, dsf_time_after(now, n->hold_ns));
+	if (out != NULL) {
+		out->checksum_start = frame->checksum_start;
+		out->checksum_offset = frame->checksum_offset;
+	}
 	return 0;
 }
 
@@ -168,8 +186,13 @@ void node_memory_done(struct node *n, uint64_t request, int status, dsf_instant 
 int node_command(struct node *n, const struct node_command *command, dsf_instant now)
 {
 	(void)now;
-	n->command = *command;
 	n->commands++;
+	if (command->kind == NODE_COMMAND_IMPAIR)
+		n->impaired = *command;
+	if (command->kind == NODE_COMMAND_WORKLOAD_START) {
+		n->spec = *command->workload;
+		n->first_flow = n->spec.flows[0];
+	}
 	return 0;
 }
 
@@ -226,6 +249,7 @@ static void fake_topo_init(
 	}
 	f->nodes[0] = (struct topo_node){ .name = "device", .role = role };
 	f->nodes[0].ports_count = (uint32_t)strlen(kinds);
+	f->nodes[0].loopback = (struct dsf_ip6){ { 0xfd, 0x5f, 0, 0, 0, 0, 0xff, 0, [15] = 1 } };
 	f->nodes[1] = (struct topo_node){ .name = "peer", .role = TOPO_ROLE_HOST };
 	f->nodes[1].first_port = FAKE_PORTS;
 	f->nodes[1].ports_count = f->nodes[0].ports_count;

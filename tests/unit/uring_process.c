@@ -2,113 +2,7 @@
  * One process between veth pairs, driven turn by turn, with a fake node: nothing is lost, frames
  * come in the order in which they are due, with their due instants, deadlines among them.
  */
-#include "uring/setup.h"
-#include <arpa/inet.h>
-#include <errno.h>
-#include <linux/if_packet.h>
-#include <linux/virtio_net.h>
-#include <net/ethernet.h>
-#include <net/if.h>
-#include <sched.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
-#include "fabric/cell.h"
-#include "tests/tap.h"
-#include "tests/unit/uring_fake.h"
-
-static struct fake_topo lab;
-static struct uring_process process;
-
-static int run(const char *command)
-{
-	int status = system(command);
-
-	if (status != 0)
-		printf("# %s: %d\n", command, status);
-	return status;
-}
-
-static int packet_socket(const char *name, int protocol)
-{
-	struct sockaddr_ll address = { .sll_family = AF_PACKET };
-	int fd = socket(AF_PACKET, SOCK_RAW, 0), bytes = 32 << 20, yes = 1;
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes));
-	setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof(yes));
-	address.sll_protocol = htons((uint16_t)protocol);
-	address.sll_ifindex = (int)if_nametoindex(name);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return -1;
-	return fd;
-}
-
-static void make_pairs(unsigned count)
-{
-	char command[256];
-
-	for (unsigned i = 0; i < count; i++) {
-		snprintf(command, sizeof(command),
-			"ip link add p%u type veth peer name q%u && ip link set p%u mtu 16384 && "
-			"ip link set q%u mtu 16384 && sysctl -qw net.ipv6.conf.p%u.disable_ipv6=1 "
-			"net.ipv6.conf.q%u.disable_ipv6=1 && ip link set p%u up && ip link set q%u "
-			"up",
-			i, i, i, i, i, i, i, i);
-		run(command);
-	}
-}
-
-static void remove_pairs(unsigned count)
-{
-	char command[64];
-
-	for (unsigned i = 0; i < count; i++) {
-		snprintf(command, sizeof(command), "ip link del p%u", i);
-		run(command);
-	}
-}
-
-static bool start(enum topo_role role, const char *kinds, uint64_t delay_ns, uint32_t dilation)
-{
-	struct uring_node_config config = { .topo = &lab.topo, .control_fd = -1 };
-
-	fake_topo_init(&lab, role, kinds, delay_ns);
-	lab.topo.time_dilation = dilation;
-	config.epoch_ns = uring_clock_wall_ns();
-	if (uring_setup_open(&process, &config) < 0)
-		return false;
-	/* Something is always due soon, so that no turn of this test waits for long. */
-	fake->deadline = dsf_time_after(process.now, NS_PER_MS / dilation);
-	fake->period_ns = NS_PER_MS / dilation;
-	return true;
-}
-
-static void turn_for_ms(unsigned ms)
-{
-	uint64_t end_ns = uring_clock_wall_ns() + ms * NS_PER_MS;
-
-	while (uring_clock_wall_ns() < end_ns)
-		uring_process_turn(&process);
-}
-
-static size_t make_train(uint8_t *frame, size_t size, dsf_instant depart, uint8_t tag)
-{
-	memset(frame, 0, size);
-	dsf_store_be16(frame + 12, FABRIC_ETHERTYPE);
-	dsf_store_be64(frame + 24, depart.ns);
-	frame[size - 1] = tag;
-	return size;
-}
-
-static size_t make_packet(uint8_t *frame, size_t size, uint8_t tag)
-{
-	memset(frame, 0, size);
-	frame[12] = 0x86;
-	frame[13] = 0xdd;
-	frame[size - 1] = tag;
-	return size;
-}
+#include "tests/unit/uring_net.h"
 
 static unsigned count_received(int fd, uint8_t *first_out_of_order)
 {
@@ -235,7 +129,7 @@ static void test_order(void)
 
 int main(void)
 {
-	if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0) {
+	if (!enter_namespace()) {
 		TAP_SKIP("needs root to make a network namespace");
 		return TAP_DONE();
 	}

@@ -1,0 +1,258 @@
+/*
+ * The control socket: requests that make sense, requests that don't, lines that are too long, a
+ * supervisor that doesn't read, and the ends of it all.
+ */
+#include "tests/unit/uring_net.h"
+#include <fcntl.h>
+#include <signal.h>
+
+static int supervisor; /* our end */
+
+static bool begin(const char *name)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return false;
+	supervisor = pair[0];
+	lab_control_fd = pair[1];
+	return TAP_OK(start(TOPO_ROLE_FDSW, "fe", 500, 1), "%s: starts", name);
+}
+
+static void end(void)
+{
+	uring_setup_close(&process);
+	close(supervisor);
+	close(lab_control_fd);
+	lab_control_fd = -1;
+}
+
+static void say(const char *text)
+{
+	if (write(supervisor, text, strlen(text)) != (ssize_t)strlen(text))
+		printf("# short write\n");
+}
+
+/* Turns the process until a line has come, or a good while has passed. */
+static const char *hear(void)
+{
+	static char line[65536];
+	size_t size = 0;
+
+	for (unsigned turns = 0; turns < 5000 && size < sizeof(line) - 1; turns++) {
+		while (recv(supervisor, line + size, 1, MSG_DONTWAIT) == 1)
+			if (line[size++] == '\n') {
+				line[size - 1] = '\0';
+				return line;
+			}
+		uring_process_turn(&process);
+	}
+	line[size] = '\0';
+	return line;
+}
+
+static bool answers(const char *request, const char *want)
+{
+	const char *line;
+
+	say(request);
+	line = hear();
+	if (strcmp(line, want) != 0)
+		printf("#   got  %s\n#   want %s\n", line, want);
+	return strcmp(line, want) == 0;
+}
+
+static void test_requests(void)
+{
+	static const struct {
+		const char *name, *request, *want;
+	} rows[] = {
+		{ "no JSON", "hello\n",
+			"{\"id\":null,\"error\":\"the request is no JSON object\"}" },
+		{ "half JSON", "{\"id\":1,\n",
+			"{\"id\":null,\"error\":\"the request is no JSON object\"}" },
+		{ "two on a line", "{\"id\":1,\"op\":\"now\"}{\"id\":2}\n",
+			"{\"id\":null,\"error\":\"the request is no JSON object\"}" },
+		{ "array", "[1,2]\n", "{\"id\":null,\"error\":\"the request is no JSON object\"}" },
+		{ "no id", "{\"op\":\"now\"}\n",
+			"{\"id\":null,\"error\":\"the request has no id\"}" },
+		{ "negative id", "{\"id\":-1,\"op\":\"now\"}\n",
+			"{\"id\":null,\"error\":\"the request has no id\"}" },
+		{ "no op", "{\"id\":7}\n", "{\"id\":7,\"error\":\"unknown op\"}" },
+		{ "op of a wrong type", "{\"id\":8,\"op\":[]}\n",
+			"{\"id\":8,\"error\":\"unknown op\"}" },
+		{ "unknown query", "{\"id\":9,\"op\":\"view\",\"query\":\"x\"}\n",
+			"{\"id\":9,\"error\":\"view: no such query\"}" },
+		{ "view", "{\"id\":10,\"op\":\"view\",\"query\":\"port\"}\n",
+			"{\"id\":10,\"result\":[]}" },
+		{ "impair without port", "{\"id\":11,\"op\":\"impair\",\"impairment\":{}}\n",
+			"{\"id\":11,\"error\":\"impair: no such port\"}" },
+		{ "impossible loss",
+			"{\"id\":12,\"op\":\"impair\",\"port\":\"p0\",\"impairment\":{\"loss_ppm\":"
+			"1000001}}\n",
+			"{\"id\":12,\"error\":\"impair: impossible impairment\"}" },
+		{ "fractional delay",
+			"{\"id\":13,\"op\":\"impair\",\"port\":\"p0\",\"impairment\":{\"delay_ns\":"
+			"0.5}}\n",
+			"{\"id\":13,\"error\":\"impair: impossible impairment\"}" },
+		{ "impair",
+			"{\"id\":14,\"op\":\"impair\",\"port\":\"p1\",\"impairment\":"
+			"{\"loss_ppm\":5,\"delay_ns\":\"18014398509481985\",\"silent\":true}}\n",
+			"{\"id\":14,\"result\":{}}" },
+		{ "workload without flows",
+			"{\"id\":15,\"op\":\"workload\",\"spec\":{\"kind\":\"write\"}}\n",
+			"{\"id\":15,\"error\":\"workload: flows must be pairs of ranks of this "
+			"lab\"}" },
+		{ "workload beyond the lab",
+			"{\"id\":16,\"op\":\"workload\",\"spec\":{\"kind\":\"write\",\"flows\":[[0,"
+			"4]]}}\n",
+			"{\"id\":16,\"error\":\"workload: flows must be pairs of ranks of this "
+			"lab\"}" },
+		{ "workload of no kind",
+			"{\"id\":17,\"op\":\"workload\",\"spec\":{\"kind\":\"?\",\"flows\":[[0,1]]}"
+			"}\n",
+			"{\"id\":17,\"error\":\"workload: impossible spec\"}" },
+		{ "workload",
+			"{\"id\":18,\"op\":\"workload\",\"spec\":{\"kind\":\"udp\",\"flows\":[[2,1]"
+			",[0,3]],"
+			"\"size_bytes\":100,\"plane\":null,\"dscp\":50,\"stop_at_ns\":77}}\n",
+			"{\"id\":18,\"result\":{}}" },
+	};
+	uint32_t commands;
+
+	if (!begin("requests"))
+		return;
+	lab.topo.endpoints_count = 4;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		TAP_OK(answers(rows[i].request, rows[i].want), "request: %s", rows[i].name);
+	commands = fake->commands;
+	TAP_EQ(commands, 2, "only what made sense reached the node");
+	TAP_EQ(fake->impaired.port, 1, "impair: the port");
+	TAP_EQ(fake->impaired.impairment.delay_ns, 18014398509481985, "impair: no digit lost");
+	TAP_OK(fake->impaired.impairment.silent, "impair: silent");
+	TAP_EQ(fake->spec.flows_count, 2, "workload: the flows");
+	TAP_EQ(fake->first_flow.source, 0, "workload: sorted");
+	TAP_EQ(fake->spec.plane, UINT32_MAX, "workload: all planes");
+	TAP_EQ(fake->spec.stop_at.ns, 77, "workload: its end");
+	end();
+}
+
+static void test_events(void)
+{
+	struct dsf_event event = { .at = { 5 }, .kind = DSF_EVENT_WORKLOAD_DONE, .a = 1, .b = 2 };
+
+	if (!begin("events"))
+		return;
+	uring_request_started(&process);
+	TAP_OK(strcmp(hear(), "{\"event\":\"started\"}") == 0, "event: started");
+	fake->ready = true;
+	TAP_OK(strcmp(hear(), "{\"event\":\"ready\",\"ready\":true}") == 0, "event: ready");
+	fake->ready = false;
+	TAP_OK(strcmp(hear(), "{\"event\":\"ready\",\"ready\":false}") == 0, "event: not ready");
+	uring_request_trace(&process, &event);
+	TAP_OK(strcmp(hear(), "{\"event\":\"trace\",\"at_ns\":5,\"kind\":\"workload_done\",\"a\":1,"
+			      "\"b\":2}") == 0,
+		"event: trace");
+	TAP_OK(strcmp(hear(), "{\"event\":\"workload_done\"}") == 0, "event: workload_done");
+	for (unsigned i = 0; i < 100000; i++)
+		uring_request_trace(&process, &event);
+	TAP_OK(process.control.next.size < 1 << 20, "a flood of traces is held back");
+	TAP_OK(process.traces_dropped > 90000, "and counted");
+	end();
+}
+
+static void test_long_lines(void)
+{
+	static char line[URING_CONTROL_LINE_MAX];
+	size_t sent = 0, total = 3 * (size_t)URING_CONTROL_LINE_MAX;
+
+	if (!begin("long lines"))
+		return;
+	memset(line, 'x', sizeof(line));
+	fcntl(supervisor, F_SETFL, O_NONBLOCK);
+	while (sent < total) {
+		size_t left = total - sent;
+		ssize_t n = write(supervisor, line, left < sizeof(line) ? left : sizeof(line));
+
+		sent += n > 0 ? (size_t)n : 0;
+		uring_process_turn(&process);
+	}
+	TAP_OK(answers("\n", "{\"id\":null,\"error\":\"the request is too long\"}"),
+		"a line over the limit is refused once");
+	TAP_OK(answers("{\"id\":1,\"op\":\"x\"}\n", "{\"id\":1,\"error\":\"unknown op\"}"),
+		"the next line is read");
+	TAP_OK(answers("\n\n{\"id\":2,\"op\":\"x\"}\n", "{\"id\":2,\"error\":\"unknown op\"}"),
+		"empty lines say nothing");
+	end();
+}
+
+/* A supervisor that asks and never reads must not make the node grow. */
+static void test_back_pressure(void)
+{
+	static const char request[] = "{\"id\":3,\"op\":\"fidelity\"}\n";
+	unsigned asked = 0, answered = 0;
+	size_t most = 0;
+	char bytes[65536];
+	ssize_t n;
+
+	if (!begin("back-pressure"))
+		return;
+	fcntl(supervisor, F_SETFL, O_NONBLOCK);
+	for (unsigned i = 0; i < 30000; i++) {
+		/* Whole requests only: a short write would leave half of one. */
+		if (write(supervisor, request, sizeof(request) - 1) == sizeof(request) - 1)
+			asked++;
+		if (i % 16 == 0)
+			uring_process_turn(&process);
+		if (process.control.next.size > most)
+			most = process.control.next.size;
+	}
+	TAP_OK(asked < 30000, "the socket fills up");
+	TAP_OK(most < 16 * URING_CONTROL_BACKLOG, "what waits is bounded (%zu bytes)", most);
+	for (unsigned turns = 0; turns < 20000 && answered < asked; turns++) {
+		uring_process_turn(&process);
+		while ((n = recv(supervisor, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+			for (ssize_t i = 0; i < n; i++)
+				answered += bytes[i] == '\n';
+	}
+	TAP_EQ(answered, asked, "every request is answered in the end");
+	end();
+}
+
+static void test_ends(void)
+{
+	if (!begin("stop"))
+		return;
+	TAP_OK(answers("{\"id\":1,\"op\":\"stop\"}\n", "{\"id\":1,\"result\":{}}"),
+		"stop is answered");
+	TAP_OK(process.stopping, "and stops");
+	end();
+	if (!begin("end of the socket"))
+		return;
+	say("{\"id\":1,\"op\":");
+	shutdown(supervisor, SHUT_RDWR);
+	turn_for_ms(20);
+	TAP_OK(process.stopping, "the end of the socket stops it");
+	end();
+	if (!begin("SIGTERM"))
+		return;
+	kill(getpid(), SIGTERM);
+	turn_for_ms(20);
+	TAP_OK(process.stopping, "SIGTERM stops it");
+	end();
+}
+
+int main(void)
+{
+	if (!enter_namespace()) {
+		TAP_SKIP("needs root to make a network namespace");
+		return TAP_DONE();
+	}
+	make_pairs(2);
+	test_requests();
+	test_events();
+	test_long_lines();
+	test_back_pressure();
+	test_ends();
+	return TAP_DONE();
+}
