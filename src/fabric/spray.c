@@ -82,23 +82,30 @@ static uint32_t turn(struct fabric_spray *s, struct fabric_spray_set *set)
 	return set->ports[set->cursor++];
 }
 
-uint32_t fabric_spray_next(struct fabric_spray *s, uint32_t destination,
-	const struct fabric_reach *reach, const struct fabric_ports *ports)
+/* The link with the shortest queue; of equal ones the first of those whose turn comes next. */
+static uint32_t shortest(const struct fabric_spray_set *set, const struct fabric_ports *ports)
 {
-	struct fabric_spray_set *set = find_set(s, destination, reach);
-	uint32_t best;
+	uint32_t best = set->ports[set->cursor % set->count];
 
-	if (set == NULL)
-		return FABRIC_SPRAY_NONE;
-	best = turn(s, set);
-	for (uint32_t tries = 1; tries < set->count && fabric_port_over_mark(ports, best);
-		tries++) {
-		uint32_t port = turn(s, set);
+	for (uint32_t i = 1; i < set->count; i++) {
+		uint32_t port = set->ports[(set->cursor + i) % set->count];
 
 		if (ports->ports[port].queue_bytes < ports->ports[best].queue_bytes)
 			best = port;
 	}
 	return best;
+}
+
+uint32_t fabric_spray_next(struct fabric_spray *s, uint32_t destination,
+	const struct fabric_reach *reach, const struct fabric_ports *ports)
+{
+	struct fabric_spray_set *set = find_set(s, destination, reach);
+	uint32_t port;
+
+	if (set == NULL)
+		return FABRIC_SPRAY_NONE;
+	port = turn(s, set);
+	return fabric_port_over_mark(ports, port) ? shortest(set, ports) : port;
 }
 
 bool fabric_spray_has_room(struct fabric_spray *s, uint32_t destination,
