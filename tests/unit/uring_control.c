@@ -62,69 +62,67 @@ static bool answers(const char *request, const char *want)
 	return strcmp(line, want) == 0;
 }
 
+static const struct {
+	const char *name, *request, *want;
+} requests[] = {
+	{ "no JSON", "hello\n", "{\"id\":null,\"error\":\"the request is no JSON object\"}" },
+	{ "half JSON", "{\"id\":1,\n",
+		"{\"id\":null,\"error\":\"the request is no JSON object\"}" },
+	{ "two on a line", "{\"id\":1,\"op\":\"now\"}{\"id\":2}\n",
+		"{\"id\":null,\"error\":\"the request is no JSON object\"}" },
+	{ "array", "[1,2]\n", "{\"id\":null,\"error\":\"the request is no JSON object\"}" },
+	{ "no id", "{\"op\":\"now\"}\n", "{\"id\":null,\"error\":\"the request has no id\"}" },
+	{ "negative id", "{\"id\":-1,\"op\":\"now\"}\n",
+		"{\"id\":null,\"error\":\"the request has no id\"}" },
+	{ "no op", "{\"id\":7}\n", "{\"id\":7,\"error\":\"unknown op\"}" },
+	{ "op of a wrong type", "{\"id\":8,\"op\":[]}\n", "{\"id\":8,\"error\":\"unknown op\"}" },
+	{ "unknown query", "{\"id\":9,\"op\":\"view\",\"query\":\"x\"}\n",
+		"{\"id\":9,\"error\":\"view: no such query\"}" },
+	{ "view", "{\"id\":10,\"op\":\"view\",\"query\":\"port\"}\n", "{\"id\":10,\"result\":[]}" },
+	{ "impair without port", "{\"id\":11,\"op\":\"impair\",\"impairment\":{}}\n",
+		"{\"id\":11,\"error\":\"impair: no such port\"}" },
+	{ "impossible loss",
+		"{\"id\":12,\"op\":\"impair\",\"port\":\"p0\",\"impairment\":{\"loss_ppm\":"
+		"1000001}}\n",
+		"{\"id\":12,\"error\":\"impair: impossible impairment\"}" },
+	{ "fractional delay",
+		"{\"id\":13,\"op\":\"impair\",\"port\":\"p0\",\"impairment\":{\"delay_ns\":"
+		"0.5}}\n",
+		"{\"id\":13,\"error\":\"impair: impossible impairment\"}" },
+	{ "impair",
+		"{\"id\":14,\"op\":\"impair\",\"port\":\"p1\",\"impairment\":"
+		"{\"loss_ppm\":5,\"delay_ns\":\"18014398509481985\",\"silent\":true}}\n",
+		"{\"id\":14,\"result\":{}}" },
+	{ "workload without flows",
+		"{\"id\":15,\"op\":\"workload\",\"spec\":{\"kind\":\"write\"}}\n",
+		"{\"id\":15,\"error\":\"workload: flows must be pairs of ranks of this "
+		"lab\"}" },
+	{ "workload beyond the lab",
+		"{\"id\":16,\"op\":\"workload\",\"spec\":{\"kind\":\"write\",\"flows\":[[0,"
+		"4]]}}\n",
+		"{\"id\":16,\"error\":\"workload: flows must be pairs of ranks of this "
+		"lab\"}" },
+	{ "workload of no kind",
+		"{\"id\":17,\"op\":\"workload\",\"spec\":{\"kind\":\"?\",\"flows\":[[0,1]]}"
+		"}\n",
+		"{\"id\":17,\"error\":\"workload: impossible spec\"}" },
+	{ "workload",
+		"{\"id\":18,\"op\":\"workload\",\"spec\":{\"kind\":\"udp\",\"flows\":[[2,1]"
+		",[0,3]],"
+		"\"size_bytes\":100,\"plane\":null,\"dscp\":50,\"stop_at_ns\":77}}\n",
+		"{\"id\":18,\"result\":{}}" },
+};
+
 static void test_requests(void)
 {
-	static const struct {
-		const char *name, *request, *want;
-	} rows[] = {
-		{ "no JSON", "hello\n",
-			"{\"id\":null,\"error\":\"the request is no JSON object\"}" },
-		{ "half JSON", "{\"id\":1,\n",
-			"{\"id\":null,\"error\":\"the request is no JSON object\"}" },
-		{ "two on a line", "{\"id\":1,\"op\":\"now\"}{\"id\":2}\n",
-			"{\"id\":null,\"error\":\"the request is no JSON object\"}" },
-		{ "array", "[1,2]\n", "{\"id\":null,\"error\":\"the request is no JSON object\"}" },
-		{ "no id", "{\"op\":\"now\"}\n",
-			"{\"id\":null,\"error\":\"the request has no id\"}" },
-		{ "negative id", "{\"id\":-1,\"op\":\"now\"}\n",
-			"{\"id\":null,\"error\":\"the request has no id\"}" },
-		{ "no op", "{\"id\":7}\n", "{\"id\":7,\"error\":\"unknown op\"}" },
-		{ "op of a wrong type", "{\"id\":8,\"op\":[]}\n",
-			"{\"id\":8,\"error\":\"unknown op\"}" },
-		{ "unknown query", "{\"id\":9,\"op\":\"view\",\"query\":\"x\"}\n",
-			"{\"id\":9,\"error\":\"view: no such query\"}" },
-		{ "view", "{\"id\":10,\"op\":\"view\",\"query\":\"port\"}\n",
-			"{\"id\":10,\"result\":[]}" },
-		{ "impair without port", "{\"id\":11,\"op\":\"impair\",\"impairment\":{}}\n",
-			"{\"id\":11,\"error\":\"impair: no such port\"}" },
-		{ "impossible loss",
-			"{\"id\":12,\"op\":\"impair\",\"port\":\"p0\",\"impairment\":{\"loss_ppm\":"
-			"1000001}}\n",
-			"{\"id\":12,\"error\":\"impair: impossible impairment\"}" },
-		{ "fractional delay",
-			"{\"id\":13,\"op\":\"impair\",\"port\":\"p0\",\"impairment\":{\"delay_ns\":"
-			"0.5}}\n",
-			"{\"id\":13,\"error\":\"impair: impossible impairment\"}" },
-		{ "impair",
-			"{\"id\":14,\"op\":\"impair\",\"port\":\"p1\",\"impairment\":"
-			"{\"loss_ppm\":5,\"delay_ns\":\"18014398509481985\",\"silent\":true}}\n",
-			"{\"id\":14,\"result\":{}}" },
-		{ "workload without flows",
-			"{\"id\":15,\"op\":\"workload\",\"spec\":{\"kind\":\"write\"}}\n",
-			"{\"id\":15,\"error\":\"workload: flows must be pairs of ranks of this "
-			"lab\"}" },
-		{ "workload beyond the lab",
-			"{\"id\":16,\"op\":\"workload\",\"spec\":{\"kind\":\"write\",\"flows\":[[0,"
-			"4]]}}\n",
-			"{\"id\":16,\"error\":\"workload: flows must be pairs of ranks of this "
-			"lab\"}" },
-		{ "workload of no kind",
-			"{\"id\":17,\"op\":\"workload\",\"spec\":{\"kind\":\"?\",\"flows\":[[0,1]]}"
-			"}\n",
-			"{\"id\":17,\"error\":\"workload: impossible spec\"}" },
-		{ "workload",
-			"{\"id\":18,\"op\":\"workload\",\"spec\":{\"kind\":\"udp\",\"flows\":[[2,1]"
-			",[0,3]],"
-			"\"size_bytes\":100,\"plane\":null,\"dscp\":50,\"stop_at_ns\":77}}\n",
-			"{\"id\":18,\"result\":{}}" },
-	};
 	uint32_t commands;
 
 	if (!begin("requests"))
 		return;
 	lab.topo.endpoints_count = 4;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		TAP_OK(answers(rows[i].request, rows[i].want), "request: %s", rows[i].name);
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+		TAP_OK(answers(requests[i].request, requests[i].want), "request: %s",
+			requests[i].name);
 	commands = fake->commands;
 	TAP_EQ(commands, 2, "only what made sense reached the node");
 	TAP_EQ(fake->impaired.port, 1, "impair: the port");
