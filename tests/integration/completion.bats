@@ -47,7 +47,7 @@ complete_words()
 }
 
 @test "words of words" {
-	[ "$(complete_words link fl)" = "flap " ]
+	[ "$(complete_words link im)" = "impair " ]
 	[ "$(complete_words node fr)" = "freeze " ]
 	[ "$(complete_words show fabric in)" = "inputbalance " ]
 	[ "$(complete_words run per)" = "permutation " ]
@@ -56,6 +56,10 @@ complete_words()
 @test "an option's argument is no word of the command" {
 	[ "$(complete_words --lab nolab validate topologies/min)" = "topologies/mini.json " ]
 	[ "$(complete_words validate --lab = nolab topologies/min)" = "topologies/mini.json " ]
+}
+
+@test "links of the file on the line, behind the colon" {
+	[ "$(complete_words sim topologies/mini.json --fail b0-z0-p0-rdsw0 : fab)" = "fab0 fab1 " ]
 }
 
 @test "behind -- stands another command" {
