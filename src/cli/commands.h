@@ -5,6 +5,7 @@
 #define DSF_CLI_COMMANDS_H
 #include "cli/options.h"
 
+extern const struct cli_command cmd_capture;
 extern const struct cli_command cmd_doctor;
 extern const struct cli_command cmd_down;
 extern const struct cli_command cmd_exec;
@@ -16,6 +17,7 @@ extern const struct cli_command cmd_list;
 extern const struct cli_command cmd_node;
 extern const struct cli_command cmd_plan;
 extern const struct cli_command cmd_shell;
+extern const struct cli_command cmd_show;
 extern const struct cli_command cmd_sim;
 extern const struct cli_command cmd_status;
 extern const struct cli_command cmd_up;

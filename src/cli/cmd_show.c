@@ -1,0 +1,159 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cli/commands.h"
+#include "cli/lab_call.h"
+#include "cli/log.h"
+#include "cli/output.h"
+#include "topo/model.h"
+#include "view/json.h"
+#include "view/rows.h"
+#include "view/show.h"
+
+#define REQUEST_MAX 256
+#define TEXT_MAX    512
+#define WORDS_MAX   8
+
+struct source {
+	struct lab_client client;
+	const struct topo *topo;
+	const char *lab;
+	bool told; /* the reason of a failure */
+};
+
+/* Nodes that gave no answer are told, but don't keep the others' rows from being shown. */
+static void tell_failed(const struct source *s, const char *text)
+{
+	cJSON *failed = text != NULL ? cJSON_Parse(text) : NULL;
+	const cJSON *one;
+
+	cJSON_ArrayForEach(one, failed)
+	{
+		const char *node = view_json_text(one, "node"), *why = view_json_text(one, "why");
+
+		log_warn("show: lab %s: node %s gives no answer: %s", s->lab,
+			node != NULL ? node : "?", why != NULL ? why : "unknown");
+	}
+	cJSON_Delete(failed);
+}
+
+/* view_show_source: rows from the lab's processes. */
+static cJSON *rows(void *user, enum node_query query, uint32_t node)
+{
+	struct source *s = user;
+	const char *name = view_rows_query_name(query), *result, *failed = NULL;
+	char request[REQUEST_MAX];
+	cJSON *array;
+
+	if (node == TOPO_NONE)
+		snprintf(request, sizeof(request),
+			"{\"op\":\"nodes\",\"request\":{\"op\":\"view\",\"query\":\"%s\"}}", name);
+	else
+		snprintf(request, sizeof(request),
+			"{\"op\":\"node\",\"node\":\"%s\","
+			"\"request\":{\"op\":\"view\",\"query\":\"%s\"}}",
+			s->topo->nodes[node].name, name);
+	if (lab_call(&s->client, request, &result, &failed) != CLI_OK) {
+		s->told = true;
+		return NULL;
+	}
+	tell_failed(s, failed);
+	array = view_json_parse(result, strlen(result));
+	if (cJSON_IsArray(array))
+		return array;
+	cJSON_Delete(array);
+	log_err("show: lab %s: no rows in the answer about %s", s->lab, name);
+	s->told = true;
+	return NULL;
+}
+
+static int print_result(const struct view_show *show, cJSON *result, bool json)
+{
+	char *text = json ? view_json_print(result, false) : view_show_text(show, result);
+	int code;
+
+	cJSON_Delete(result);
+	if (text == NULL) {
+		log_err("show: out of memory");
+		return CLI_FAILED;
+	}
+	code = output_write(text, strlen(text));
+	free(text);
+	return code;
+}
+
+static int show_lab(
+	const char *lab, const struct topo *topo, const struct view_show *show, bool json)
+{
+	struct source s = { .topo = topo, .lab = lab };
+	struct view_show_source source = { rows, &s };
+	int code = lab_call_open(&s.client, lab);
+	cJSON *result;
+
+	if (code != CLI_OK)
+		return code;
+	result = view_show_run(show, topo, &source);
+	lab_client_close(&s.client);
+	if (result != NULL)
+		return print_result(show, result, json);
+	if (!s.told)
+		log_err("show: out of memory");
+	return CLI_FAILED;
+}
+
+static int run(int argc, char **argv, const struct cli_options *options)
+{
+	const char *words[WORDS_MAX], *node = cli_option(options, "node");
+	char text[TEXT_MAX], why[VIEW_SHOW_WHY_MAX], lab[TOPO_LAB_NAME_MAX + 1];
+	struct view_show show;
+	struct topo *topo;
+	uint64_t epoch_ns;
+	size_t count = 0;
+	int code;
+
+	for (int i = 0; i < argc && count < WORDS_MAX - 2; i++)
+		words[count++] = argv[i];
+	if (node != NULL) {
+		words[count++] = "--node";
+		words[count++] = node;
+	}
+	code = lab_call_choose(options, NULL, lab);
+	if (code != CLI_OK)
+		return code;
+	if (lab_topology(lab, &topo, &epoch_ns, text, sizeof(text)) < 0) {
+		log_err("show: %s", text);
+		return CLI_FAILED;
+	}
+	if (view_show_parse(topo, words, count, &show, why) < 0)
+		code = cli_wrong(options, "%s", why);
+	else
+		code = show_lab(lab, topo, &show, options->json);
+	topo_free(topo);
+	return code;
+}
+
+static const struct cli_option show_options[] = {
+	{ "node", "NODE", false, "of this node alone" },
+	{ NULL, NULL, false, NULL },
+};
+
+const struct cli_command cmd_show = {
+	.name = "show",
+	.usage = "WHAT",
+	.summary = "shows the state of a lab's nodes",
+	.help = "WHAT is one of:\n"
+		"  fabric                       switches: ports, live links, destinations\n"
+		"  fabric reachability [DST]    by which ports each node reaches each destination\n"
+		"  fabric topology              links and their state\n"
+		"  systemport                   ports of the whole virtual switch\n"
+		"  voq                          queues, credits, drops and marks\n"
+		"  ndp                          neighbours, local and remote\n"
+		"  route                        prefixes\n"
+		"  port                         ports with their counters\n"
+		"  counters                     counters of nodes\n"
+		"  nic, paths, qp               hosts: NICs, paths and streams of connections",
+	.options = show_options,
+	.words_min = 1,
+	.words_max = 4,
+	.run = run,
+};
