@@ -43,7 +43,7 @@ static int make_directory(const char *lab)
 	return 0;
 }
 
-/* One try; -EAGAIN: the file was removed between open and lock. */
+/* One try; -ESTALE: the file was removed between open and lock. */
 static int lock_once(const char *lab)
 {
 	char path[LAB_PATH_MAX];
@@ -54,12 +54,12 @@ static int lock_once(const char *lab)
 		return err;
 	fd = open(lab_path(path, lab, "lock"), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0)
-		return errno == ENOENT ? -EAGAIN : -errno;
+		return errno == ENOENT ? -ESTALE : -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		err = -errno;
 	} else if (fstat(fd, &held) < 0 || stat(path, &named) < 0 || held.st_ino != named.st_ino ||
 		   held.st_dev != named.st_dev) {
-		err = -EAGAIN;
+		err = -ESTALE;
 	}
 	if (err < 0) {
 		close(fd);
@@ -84,7 +84,7 @@ int lab_lock(const char *lab)
 
 	do
 		fd = lock_once(lab);
-	while (fd == -EAGAIN);
+	while (fd == -ESTALE);
 	if (fd < 0)
 		return fd;
 	err = write_owner(fd);
