@@ -37,11 +37,13 @@ const struct cli_command *const cli_commands[] = {
 	NULL,
 };
 
-/* Descriptors 0 to 2 must exist, or what we open next would be taken for them. */
+/* Descriptors 0 to 2 must exist, or what we open next would be taken for them. One that was closed
+ * is opened the wrong way round, so that using it still fails. */
 static void open_standard_files(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+			open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
 			_exit(CLI_FAILED);
 	}
 }
