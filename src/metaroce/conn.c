@@ -118,6 +118,8 @@ static void init_windows(struct metaroce_conn *c)
 	product += 8 * payload;
 	metaroce_cc_init(&c->window, (uint32_t)product, UINT32_MAX / 2,
 		payload > product / 16 ? payload : (uint32_t)(product / 16));
+	c->inflight_max = UINT32_MAX;
+	c->rtt_least_ns = 0;
 	for (uint32_t i = 0; i < c->paths_count; i++)
 		metaroce_cc_init(&c->paths[i].window,
 			(uint32_t)(2 * product / c->paths_count) + payload,
@@ -303,6 +305,7 @@ void metaroce_conn_ask(struct metaroce_conn *c, dsf_instant now)
 	if (c->state == METAROCE_CONN_UNUSED) {
 		c->state = METAROCE_CONN_ASKING;
 		c->tries = 0;
+		c->asked_at = DSF_EPOCH;
 		metaroce_conn_say(c, METAROCE_CONN_REQUEST, usable_plane(c, c->id & SLOT_MASK));
 		metaroce_timer_set(c->m, &c->hello, dsf_time_after(now, hello_timeout_ns(c)));
 	} else if (c->state == METAROCE_CONN_OPEN && !metaroce_timer_runs(&c->query)) {
@@ -316,6 +319,7 @@ void metaroce_conn_hello_expire(struct metaroce_conn *c, dsf_instant now)
 	if (c->state != METAROCE_CONN_ASKING)
 		return;
 	c->tries++;
+	c->asked_at = DSF_NEVER;
 	metaroce_conn_say(c, METAROCE_CONN_REQUEST, usable_plane(c, c->tries + (c->id & SLOT_MASK)));
 	metaroce_timer_set(c->m, &c->hello, dsf_time_after(now, hello_timeout_ns(c)));
 }
@@ -369,6 +373,7 @@ static int open_conn(struct metaroce_conn *c, const struct metaroce_hello *hello
 	c->tries = 0;
 	c->progress_at = now;
 	metaroce_timer_stop(m, &c->hello);
+	metaroce_loss_limit(c);
 	if (c->messages > 0)
 		metaroce_conn_ask(c, now); /* runs the query timer */
 	metaroce_conn_wake_all(c);
@@ -433,9 +438,12 @@ int metaroce_conn_hello(struct metaroce *m, uint32_t plane, const struct dsf_ip6
 		return -DSF_E_UNSUPPORTED;
 	if (mch->sequence != (uint32_t)c->cookie)
 		return -DSF_E_STALE;
-	if (c->state == METAROCE_CONN_ASKING)
-		return open_conn(c, hello, now);
-	return 0;
+	if (c->state != METAROCE_CONN_ASKING)
+		return 0;
+	/* The first round trip of this connection, if this answers the only question. */
+	if (!dsf_time_is_never(c->asked_at) && dsf_time_since(c->asked_at, now) < UINT32_MAX)
+		c->rtt_least_ns = (uint32_t)dsf_time_since(c->asked_at, now);
+	return open_conn(c, hello, now);
 }
 
 static void write_hello(struct metaroce_conn *c, enum metaroce_conn_op op, uint32_t plane,
@@ -487,6 +495,8 @@ uint32_t metaroce_conn_control(struct metaroce_conn *c, uint32_t plane, uint8_t 
 	}
 	struct metaroce_hello hello;
 
+	if (op == METAROCE_CONN_REQUEST && c->asked_at.ns == 0)
+		c->asked_at = now;
 	write_hello(c, (enum metaroce_conn_op)op, plane, &mch, &hello);
 	return metaroce_wire_hello_encode(to, &mch, &hello);
 }

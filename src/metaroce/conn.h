@@ -22,6 +22,9 @@
 #define METAROCE_ACK_DELAY_DIVISOR 8u
 /* Probe time-outs double so many times. */
 #define METAROCE_BACKOFF_MAX 4u
+/* What a hint allows may be under way for so many round trips of the empty path: one to keep the
+ * pipe full, one of queue. */
+#define METAROCE_HINT_INFLIGHT 2u
 /* A hint is forgotten after so many round trips of silence. */
 #define METAROCE_HINT_ROUNDS 16u
 /* Unanswered probes of a path on an idle connection before it rests. */
@@ -144,10 +147,13 @@ struct metaroce_conn {
 	struct metaroce_queue moving;
 	struct metaroce_window window;
 	uint32_t inflight, records;
+	uint32_t inflight_max; /* by the peer's hints and the least round trip time */
+	uint32_t rtt_least_ns; /* of all paths; 0: not measured */
 	uint32_t messages; /* posted, not complete */
 	uint64_t backlog;  /* posted bytes not sent yet */
 	dsf_instant answered_tx; /* latest sending instant that was answered, of all paths */
 	dsf_instant progress_at;
+	dsf_instant asked_at; /* the only hello so far; DSF_NEVER: more than one */
 	struct metaroce_timer query, hello;
 	uint32_t tries; /* of hello or query, unanswered */
 	uint32_t control_seen; /* of the peer's ACKs */
@@ -335,6 +341,8 @@ enum metaroce_spray_result metaroce_spray_pick(
 
 /* loss.c */
 
+/* How much may be under way by the peer's hints, or without them. */
+void metaroce_loss_limit(struct metaroce_conn *c);
 int metaroce_loss_input(struct metaroce *m, struct metaroce_conn *c, const uint8_t *bytes,
 	size_t stored, const struct metaroce_mch *mch, dsf_instant now);
 

@@ -20,6 +20,8 @@ static void measure(struct metaroce_path *p, const struct metaroce_pblk *pblk, d
 	if (rtt > UINT32_MAX / 2)
 		return; /* a clock value that never was ours, or older than an epoch can live */
 	sample = (uint32_t)(rtt > delay ? rtt - delay : 1);
+	if (p->conn->rtt_least_ns == 0 || sample < p->conn->rtt_least_ns)
+		p->conn->rtt_least_ns = sample;
 	if (p->rtt_ns == 0) {
 		p->rtt_ns = sample;
 		p->rtt_var_ns = sample / 2;
@@ -129,12 +131,54 @@ static void path_news(struct metaroce_conn *c, const struct metaroce_pblk *pblk,
 	metaroce_cc_input(&c->window, &news, now);
 }
 
+/* More than the granted rates times a round trip only makes queues. Before anything was granted one
+ * round trip at the ports' rates may go, so that many who begin at once don't fill the network. */
+void metaroce_loss_limit(struct metaroce_conn *c)
+{
+	const struct metaroce *m = c->m;
+	uint64_t ns = c->rtt_least_ns, rate_bps = 0, bytes;
+	bool granted = true;
+
+	c->inflight_max = UINT32_MAX;
+	if (ns == 0)
+		ns = m->config.base_rtt_ns;
+	for (uint32_t i = 0; i < m->config.planes; i++) {
+		if (!metaroce_conn_uses(c, i))
+			continue;
+		granted = granted && c->planes[i].hint_bps > 0;
+		rate_bps += granted ? c->planes[i].hint_bps : m->config.rate_bps[i];
+		if (m->config.rate_bps[i] == 0)
+			return;
+	}
+	if (granted)
+		ns *= METAROCE_HINT_INFLIGHT;
+	/* On a scheduled fabric the least is measured by thin traffic that found credit waiting. */
+	if (granted && ns < m->config.base_rtt_ns)
+		ns = m->config.base_rtt_ns;
+	bytes = dsf_bytes_of_time(ns, rate_bps) + METAROCE_ACK_PACKETS * m->config.payload_bytes;
+	if (bytes < UINT32_MAX)
+		c->inflight_max = (uint32_t)bytes;
+}
+
+/* A packet that waits for the pace of the old hint waits for that of the new one. */
+static void change_hint(struct metaroce_conn_plane *cp, uint64_t hint_bps, dsf_instant now)
+{
+	if (cp->hint_bps > 0 && hint_bps > 0 && cp->hint_bps != hint_bps &&
+		dsf_time_before(now, cp->pace_at)) {
+		unsigned __int128 wait = cp->pace_at.ns - now.ns;
+
+		cp->pace_at = dsf_time_after(now, (uint64_t)(wait * cp->hint_bps / hint_bps));
+		if (metaroce_timer_runs(&cp->pace))
+			metaroce_timer_set(cp->conn->m, &cp->pace, cp->pace_at);
+	}
+	cp->hint_bps = hint_bps;
+	cp->hint_at = now;
+}
+
 static void take_hints(struct metaroce_conn *c, const struct metaroce_ack *ack, dsf_instant now)
 {
-	for (uint32_t i = 0; i < ack->planes && i < c->m->config.planes; i++) {
-		c->planes[i].hint_bps = (uint64_t)ack->share[i] * METAROCE_RATE_UNIT_BPS;
-		c->planes[i].hint_at = now;
-	}
+	for (uint32_t i = 0; i < ack->planes && i < c->m->config.planes; i++)
+		change_hint(&c->planes[i], (uint64_t)ack->share[i] * METAROCE_RATE_UNIT_BPS, now);
 }
 
 int metaroce_loss_input(struct metaroce *m, struct metaroce_conn *c, const uint8_t *bytes,
@@ -159,6 +203,8 @@ int metaroce_loss_input(struct metaroce *m, struct metaroce_conn *c, const uint8
 		if (pblk.path < c->paths_count)
 			path_news(c, &pblk, fresh, now);
 	}
+	if (fresh)
+		metaroce_loss_limit(c);
 	for (uint32_t i = 0; i < ack.sblks; i++) {
 		struct metaroce_sblk sblk;
 		struct metaroce_qp *qp;

@@ -90,10 +90,13 @@ struct metaroce_peer {
 	struct dsf_ip6 address[METAROCE_PLANES_MAX]; /* all zero: no port on this plane */
 };
 
-/* A stream to the peer's stream peer_number. The connection is made when first needed.
+/* A stream to the peer's stream peer_number. Its connection is made with its first message.
  * NULL: number in use or impossible, a limit, or memory short; *err says which. */
 struct metaroce_qp *metaroce_qp_new(struct metaroce *m, uint32_t number, uint32_t peer_number,
 	const struct metaroce_peer *peer, uint64_t user, int *err);
+
+/* Begins to make the stream's connection now rather than with the first message. */
+void metaroce_qp_connect(struct metaroce_qp *qp, dsf_instant now);
 
 /* Forgets the stream; what it posted and is not complete is given up without completion. */
 void metaroce_qp_free(struct metaroce *m, struct metaroce_qp *qp);
@@ -145,9 +148,12 @@ struct metaroce_packet {
 	struct dsf_ip6 source, target;
 	uint16_t source_port;
 	bool ect;
+	bool control; /* ACK, NACK, CONN: belongs before data */
 	uint32_t head_size;
 	uint64_t memory, offset; /* payload behind the head */
 	uint32_t payload_size;
+	struct metaroce_qp *sent; /* this stream's message has now been sent whole; or NULL */
+	uint64_t sent_user;       /* the stream's */
 };
 
 /* True when metaroce_output may have something for the plane now. */

@@ -36,7 +36,8 @@ static void address_packet(
 	packet->source = c->m->config.address[plane];
 	packet->target = c->peer.address[plane];
 	packet->source_port = port;
-	packet->ect = false;
+	packet->ect = packet->control = false;
+	packet->sent = NULL;
 	packet->payload_size = 0;
 	packet->memory = packet->offset = 0;
 }
@@ -88,7 +89,8 @@ static uint8_t data_flags(const struct metaroce_conn_plane *cp, const struct met
 	if (c->moving.first == NULL && metaroce_list_empty(&c->streams))
 		flags |= METAROCE_FLAG_IDLE_AFTER;
 	/* The next one will have to wait for an answer. */
-	if (c->inflight + c->m->config.payload_bytes > c->window.bytes)
+	if (c->inflight + c->m->config.payload_bytes >
+		(c->window.bytes < c->inflight_max ? c->window.bytes : c->inflight_max))
 		flags |= METAROCE_FLAG_ACKREQ;
 	return flags;
 }
@@ -233,6 +235,10 @@ static bool send_new(struct metaroce_conn_plane *cp, uint8_t *to, struct metaroc
 	metaroce_qp_sent(qp, message, size);
 	metaroce_path_sent(p, r, now);
 	write_data(cp, p, r, to, packet, now);
+	if (message->sent == message->write.size) {
+		packet->sent = qp;
+		packet->sent_user = qp->user;
+	}
 	return true;
 }
 
@@ -273,6 +279,7 @@ static bool send_nack(struct metaroce *m, uint32_t plane, uint8_t *to, struct me
 	*packet = (struct metaroce_packet){ .source = m->config.address[plane],
 		.target = due->target,
 		.source_port = METAROCE_UDP_PORT,
+		.control = true,
 		.head_size = METAROCE_NACK_SIZE };
 	m->counters.nacks_tx++;
 	return true;
@@ -300,6 +307,7 @@ static bool send_control(struct metaroce *m, uint32_t plane, uint8_t *to,
 		if (packet->head_size == 0)
 			continue;
 		address_packet(c, plane, control_port(c), packet);
+		packet->control = true;
 		return true;
 	}
 	link = metaroce_list_first(&m->acks[plane]);
@@ -308,6 +316,7 @@ static bool send_control(struct metaroce *m, uint32_t plane, uint8_t *to,
 
 		packet->head_size = metaroce_ack_output(c, plane, to, now);
 		address_packet(c, plane, control_port(c), packet);
+		packet->control = true;
 		return true;
 	}
 	return false;

@@ -420,6 +420,8 @@ void metaroce_path_answered(struct metaroce_path *p, uint8_t epoch, dsf_instant 
 	if (p->state == METAROCE_PATH_GOOD)
 		return;
 	set_state(p, METAROCE_PATH_GOOD, now);
+	p->rtt_ns = 0; /* another route, another time */
+	p->conn->rtt_least_ns = 0;
 	/* What was left to be filled can be now. */
 	for (r = p->under_way.first; r != NULL; r = r->next) {
 		if ((r->flags & METAROCE_RECORD_FILL) != 0)

@@ -44,6 +44,12 @@ struct metaroce_qp *metaroce_qp_new(struct metaroce *m, uint32_t number, uint32_
 	return qp;
 }
 
+void metaroce_qp_connect(struct metaroce_qp *qp, dsf_instant now)
+{
+	if (qp->conn->state == METAROCE_CONN_UNUSED)
+		metaroce_conn_ask(qp->conn, now);
+}
+
 static void retire(struct metaroce *m, struct metaroce_message *message)
 {
 	if (message->done && message->told && message->records == 0)

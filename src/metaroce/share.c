@@ -3,16 +3,14 @@
 
 /* A sender counts as active for this many intervals after it was heard. */
 #define ACTIVE_INTERVALS 2u
-/* What a backlog asks for: to be gone after this many intervals. */
-#define BACKLOG_INTERVALS 2u
+/* Added to what a sender says: it may have got more since. */
+#define BACKLOG_LEAST 4096u
 /* Given away while nothing is marked, and while queues must drain. */
 #define SCALE_FULL_PERMILLE  1000u
 #define SCALE_DRAIN_PERMILLE 950u
 /* Who is slowed elsewhere may have this much over what it got. */
 #define ROOM_NUMERATOR   5u
 #define ROOM_DENOMINATOR 4u
-
-#define DEMAND_ALL UINT64_MAX
 
 void metaroce_share_init(struct metaroce_share *s, uint64_t capacity_bps, uint64_t interval_ns)
 {
@@ -62,20 +60,22 @@ void metaroce_share_heard(struct metaroce_share *s, struct metaroce_share_sender
 
 static uint64_t rate_of(uint64_t bytes, uint64_t duration_ns)
 {
-	return (uint64_t)((unsigned __int128)bytes * 8u * NS_PER_S / (duration_ns > 0 ? duration_ns : 1));
+	unsigned __int128 rate =
+		(unsigned __int128)bytes * 8u * NS_PER_S / (duration_ns > 0 ? duration_ns : 1);
+
+	return rate > UINT64_MAX ? UINT64_MAX : (uint64_t)rate;
 }
 
-static uint64_t demand_of(const struct metaroce_share *s, struct metaroce_share_sender *sender)
+/* What waits at the sender, to be gone in an interval; not more than it uses when something else
+ * than our hint holds it back. A new one may ask for all until we know better. */
+static uint64_t demand_of(const struct metaroce_share *s, const struct metaroce_share_sender *sender)
 {
-	/* A new one may ask for all until we know better; so may who is limited by us alone. */
-	uint64_t waits = rate_of(sender->backlog_bytes, BACKLOG_INTERVALS * s->interval_ns);
+	uint64_t waits = rate_of(sender->backlog_bytes + BACKLOG_LEAST, s->interval_ns);
 	uint64_t uses = sender->got_bps / ROOM_DENOMINATOR * ROOM_NUMERATOR;
 
-	if (sender->got_bps == 0)
-		return DEMAND_ALL;
-	if (sender->limited)
-		return waits > uses ? DEMAND_ALL : uses;
-	return uses > 0 ? uses : waits;
+	if (sender->got_bps == 0 || sender->limited || waits < uses)
+		return waits;
+	return uses;
 }
 
 static void measure(struct metaroce_share *s, dsf_instant now)

@@ -18,6 +18,8 @@ enum metaroce_spray_result metaroce_spray_pick(
 		c->window.limited = true;
 		return METAROCE_SPRAY_WINDOW;
 	}
+	if (c->inflight > 0 && c->inflight + size > c->inflight_max)
+		return METAROCE_SPRAY_WINDOW;
 	for (uint32_t i = 0; i < c->paths_count; i++) {
 		struct metaroce_path *p = &c->paths[cp->cursor];
 

@@ -28,7 +28,7 @@ static struct metaroce_peer peer_of(const struct topo *t, uint32_t rank)
 	return peer;
 }
 
-static int open_stream(struct node_host *h, struct node_host_flow *flow)
+static int open_stream(struct node_host *h, struct node_host_flow *flow, dsf_instant now)
 {
 	struct metaroce *m = flow->nic->transport;
 	uint32_t here = stream_number(h, flow, flow->sender);
@@ -41,12 +41,14 @@ static int open_stream(struct node_host *h, struct node_host_flow *flow)
 		return err;
 	if (!flow->sender)
 		return metaroce_region_add(m, here, 0, size, flow->memory);
+	/* As verbs programs connect before they send, so that no message waits for it. */
+	metaroce_qp_connect(flow->qp, now);
 	flow->fct = dsf_memory_new(h->memory, sizeof(*flow->fct));
 	return flow->fct == NULL ? -DSF_E_NOMEM : 0;
 }
 
 static int open_flow(struct node_host *h, struct node_host_flow *flow, uint32_t index,
-	const struct workload_flow *wanted, bool sender)
+	const struct workload_flow *wanted, bool sender, dsf_instant now)
 {
 	uint32_t rank = sender ? wanted->source : wanted->target;
 
@@ -59,7 +61,8 @@ static int open_flow(struct node_host *h, struct node_host_flow *flow, uint32_t 
 		dsf_mix(h->spec.seed ^ dsf_mix(((uint64_t)h->run << 32) + index + 1)));
 	flow->peer = peer_of(h->topo, sender ? wanted->target : wanted->source);
 	flow->first_at = flow->last_at = DSF_NEVER;
-	return h->spec.kind == WORKLOAD_UDP ? node_host_udp_open(h, flow) : open_stream(h, flow);
+	return h->spec.kind == WORKLOAD_UDP ? node_host_udp_open(h, flow) :
+					    open_stream(h, flow, now);
 }
 
 static void close_flow(struct node_host *h, struct node_host_flow *flow)
@@ -140,9 +143,9 @@ int node_host_flow_start(struct node_host *h, const struct workload_spec *spec, 
 	h->flows_count = count;
 	for (uint32_t i = 0; i < spec->flows_count && err == 0; i++) {
 		if (is_ours(h, spec->flows[i].target))
-			err = open_flow(h, &h->flows[made++], i, &spec->flows[i], false);
+			err = open_flow(h, &h->flows[made++], i, &spec->flows[i], false, now);
 		if (err == 0 && is_ours(h, spec->flows[i].source))
-			err = open_flow(h, &h->flows[made++], i, &spec->flows[i], true);
+			err = open_flow(h, &h->flows[made++], i, &spec->flows[i], true, now);
 	}
 	if (err < 0) {
 		node_host_flow_close(h);
@@ -170,25 +173,16 @@ void node_host_flow_ended(struct node_host *h, struct node_host_flow *flow, dsf_
 		dsf_trace_emit(h->trace, now, DSF_EVENT_WORKLOAD_DONE, h->index, flow->completed, 0);
 }
 
-static uint64_t messages_ahead(const struct workload_spec *spec)
-{
-	uint64_t count = NODE_HOST_AHEAD_BYTES / (spec->size_bytes > 0 ? spec->size_bytes : 1);
-
-	if (count < NODE_HOST_AHEAD_MIN)
-		return NODE_HOST_AHEAD_MIN;
-	return count < NODE_HOST_AHEAD_MAX ? count : NODE_HOST_AHEAD_MAX;
-}
-
 /* Posts what may be under way; ends the flow when nothing is and nothing will be. */
 static void post(struct node_host *h, struct node_host_flow *flow, dsf_instant now)
 {
 	const struct workload_spec *spec = &h->spec;
-	uint64_t ahead = messages_ahead(spec);
 
 	if (dsf_time_due(spec->stop_at, now))
 		flow->stopped = true;
 	while (!flow->stopped && (spec->iterations == 0 || flow->posted < spec->iterations) &&
-		flow->posted - flow->completed - flow->failed < ahead) {
+		flow->posted - flow->sent < NODE_HOST_MESSAGES_UNSENT &&
+		flow->posted - flow->completed - flow->failed < NODE_HOST_MESSAGES_OPEN) {
 		struct metaroce_write w = { .memory = flow->memory,
 			.offset = flow->posted * spec->size_bytes,
 			.size = (uint32_t)spec->size_bytes,
@@ -206,6 +200,12 @@ static void post(struct node_host *h, struct node_host_flow *flow, dsf_instant n
 	}
 	if (flow->posted == flow->completed + flow->failed)
 		node_host_flow_ended(h, flow, now);
+}
+
+void node_host_flow_sent(struct node_host *h, struct node_host_flow *flow, dsf_instant now)
+{
+	flow->sent++;
+	post(h, flow, now);
 }
 
 void node_host_flow_completions(struct node_host *h, struct node_host_nic *nic, dsf_instant now)

@@ -152,7 +152,7 @@ static bool transport_output(struct node_host *h, struct node_host_port *p,
 	struct node_host_frame *frame, struct node_output *out, dsf_instant now)
 {
 	struct node_host_nic *nic = &h->nics[p->rail];
-	struct node_host_datagram d = { .target_port = METAROCE_UDP_PORT, .dscp = NODE_HOST_DSCP };
+	struct node_host_datagram d = { .target_port = METAROCE_UDP_PORT };
 	struct metaroce_packet packet;
 
 	if (!metaroce_output(nic->transport, p->plane, frame->bytes + NODE_HOST_HEADERS, &packet, now))
@@ -160,11 +160,14 @@ static bool transport_output(struct node_host *h, struct node_host_port *p,
 	d.target = packet.target;
 	d.source_port = packet.source_port;
 	d.ecn = packet.ect ? IP_ECN_ECT0 : IP_ECN_NOT_ECT;
+	d.dscp = packet.control ? NODE_HOST_CONTROL_DSCP : NODE_HOST_DSCP;
 	d.head_size = packet.head_size;
 	d.memory = packet.memory;
 	d.offset = packet.offset;
 	d.payload_size = packet.payload_size;
 	node_host_port_finish(h, p, frame, &d, out);
+	if (packet.sent != NULL)
+		node_host_flow_sent(h, (struct node_host_flow *)(uintptr_t)packet.sent_user, now);
 	return true;
 }
 

@@ -24,7 +24,10 @@
 
 #define NODE_HOST_HEADERS (IP_ETHERNET_SIZE + IP_HEADER_SIZE + IP_UDP_SIZE)
 #define NODE_HOST_FRAME_OVERHEAD 24u /* FCS, preamble and gap of a frame */
-#define NODE_HOST_DSCP           50u /* of MetaRoCE packets: class rdma */
+#define NODE_HOST_DSCP           50u /* of MetaRoCE data and probes: class rdma */
+/* ACKs and the handshake go in class nc: behind data of the other direction they would double the
+ * round trip they are to measure. They are about 1.5 % of the data. */
+#define NODE_HOST_CONTROL_DSCP 48u
 /* Header of a datagram: run 4, flow 4, sequence 8. */
 #define NODE_HOST_UDP_HEAD 16u
 /* A datagram flow remembers so many of its latest sequence numbers. */
@@ -36,12 +39,11 @@
 /* Frames that a port of unlimited rate sends at one instant, and its next one. */
 #define NODE_HOST_BURST    64u
 #define NODE_HOST_BURST_NS NS_PER_US
-/* Messages of a flow under way: what covers some round trips of a fast NIC (800G and 10 us are
- * 1 MB), so that the line never idles while completions are on their way. A completion time
- * includes waiting for the messages posted before. Both numbers are ours. */
-#define NODE_HOST_AHEAD_BYTES (4u << 20)
-#define NODE_HOST_AHEAD_MIN   4u
-#define NODE_HOST_AHEAD_MAX   64u
+/* A flow posts its messages back to back: so many are posted and not wholly sent, the one that is
+ * leaving and the one behind it, so the line never idles and a completion time holds at most one
+ * message's wait at the sender. At most so many are not complete. */
+#define NODE_HOST_MESSAGES_UNSENT 2u
+#define NODE_HOST_MESSAGES_OPEN   METAROCE_STREAM_WINDOW
 
 /* A head to be sent; the driver gives it back. */
 struct node_host_frame {
@@ -103,7 +105,7 @@ struct node_host_flow {
 	struct dsf_histogram *fct;
 	struct node_host_datagrams *udp;
 	struct dsf_heap_entry start; /* the flow's begin, or its next datagram */
-	uint64_t posted, completed, failed, bytes, bytes_wrong, duplicated, reordered, marked;
+	uint64_t posted, sent, completed, failed, bytes, bytes_wrong, duplicated, reordered, marked;
 	dsf_instant first_at, last_at;
 };
 
@@ -166,6 +168,8 @@ int node_host_flow_start(struct node_host *h, const struct workload_spec *spec, 
 void node_host_flow_stop(struct node_host *h, dsf_instant now);
 void node_host_flow_close(struct node_host *h);
 void node_host_flow_completions(struct node_host *h, struct node_host_nic *nic, dsf_instant now);
+/* The stream of a flow has sent a message whole. */
+void node_host_flow_sent(struct node_host *h, struct node_host_flow *flow, dsf_instant now);
 void node_host_flow_expire(struct node_host *h, dsf_instant now);
 /* A sending flow has ended. */
 void node_host_flow_ended(struct node_host *h, struct node_host_flow *flow, dsf_instant now);

@@ -119,7 +119,7 @@ static void run(const char *file, enum workload_kind kind, uint64_t size, uint32
 		.dscp = 50,
 		.plane = UINT32_MAX,
 		.seed = seed,
-		.start_at = { sim_now(s).ns + 10000 },
+		.start_at = { sim_now(s).ns + 50000 },
 		.stop_at = DSF_NEVER };
 	for (uint32_t i = 0; i < t->nodes_count; i++) {
 		struct node_command command = { .kind = NODE_COMMAND_WORKLOAD_START, .workload = &spec };
@@ -156,8 +156,8 @@ static void run(const char *file, enum workload_kind kind, uint64_t size, uint32
 
 int main(void)
 {
-	run("mini.json", WORKLOAD_WRITE, 1 << 20, 10, 1);
-	run("mini.json", WORKLOAD_PERMUTATION, 1 << 20, 10, 2);
+	run("mini.json", WORKLOAD_WRITE, 1 << 20, 40, 1);
+	run("mini.json", WORKLOAD_PERMUTATION, 1 << 20, 40, 2);
 	run("mini.json", WORKLOAD_INCAST, 1 << 18, 10, 3);
 	run("mini.json", WORKLOAD_WRITE, 4096, 50, 4);
 	run("mini.json", WORKLOAD_WRITE, 65536, 50, 4);
