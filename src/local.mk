@@ -177,6 +177,7 @@ libcli_la_SOURCES += src/cli/cmd_node.c
 libcli_la_SOURCES += src/cli/cmd_plan.c
 libcli_la_SOURCES += src/cli/cmd_shell.c
 libcli_la_SOURCES += src/cli/cmd_show.c
+libcli_la_SOURCES += src/cli/cmd_run.c
 libcli_la_SOURCES += src/cli/cmd_sim.c
 libcli_la_SOURCES += src/cli/cmd_status.c
 libcli_la_SOURCES += src/cli/cmd_up.c

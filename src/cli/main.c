@@ -31,6 +31,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_exec,
 	&cmd_shell,
 	&cmd_capture,
+	&cmd_run,
 	&cmd_link,
 	&cmd_node,
 	&cmd_help,
