@@ -56,6 +56,7 @@ UNIT_TESTS += tests/unit/view_show
 # topo
 UNIT_TESTS += tests/unit/topo_bad
 UNIT_TESTS += tests/unit/topo_file
+UNIT_TESTS += tests/unit/topo_plan
 
 # node
 

@@ -80,7 +80,7 @@ enum cli_action cli_parse(const struct cli_command *const *commands, int argc, c
 const struct cli_command *cli_find_command(
 	const struct cli_command *const *commands, const char *name);
 
-/* The word of a list (ends with NULL) that a mistyped word is nearest to; NULL when none is near. */
+/* The word of a list (ends with NULL) that a mistyped word is nearest to; NULL: none is near. */
 const char *cli_nearest(const char *word, const char *const *list);
 
 /* Help on stdout: of one command, or the list of all. CLI_OK or CLI_FAILED. */

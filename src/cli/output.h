@@ -15,11 +15,11 @@
  * that went away). */
 int output_write(const char *bytes, size_t size);
 
-/* Writes one JSON document and a line end. Takes doc: it is deleted. NULL (no memory): CLI_FAILED. */
+/* Writes one JSON document and a line end. Takes doc: it is deleted. NULL (no memory) fails. */
 int output_json(cJSON *doc);
 
-/* An integer of up to 64 bits with all its digits; libcjson's numbers are doubles. doc[key] = value;
- * false when memory is short. */
+/* doc[key] = value with all its digits, as libcjson's numbers are doubles; false when memory is
+ * short. */
 bool output_json_uint64(cJSON *object, const char *key, uint64_t value);
 
 /* Text that grows; it stays empty (and output_text_write fails) once memory was short. */

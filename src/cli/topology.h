@@ -10,11 +10,11 @@
 bool cli_is_file(const char *word);
 
 /* Path of the file that word names: as it stands, else beside the program (build root), else under
- * datadir; each also in its topologies/. Into path[size]; when there is none, path is word itself. */
+ * datadir; each also in its topologies/. Into path[size]; word itself when there is none. */
 void cli_find_topology(const char *word, char *path, size_t size);
 
-/* Reads the file that word names and loads it. CLI_OK and *out, which the caller frees by topo_free;
- * else the error is told and the exit code returned. */
+/* Reads the file that word names and loads it. CLI_OK and *out, which the caller frees by
+ * topo_free; else the error is told and the exit code returned. */
 int cli_load_topology(const char *word, struct topo **out);
 
 #endif

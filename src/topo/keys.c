@@ -10,7 +10,7 @@
 #define COUNT_MAX     4096u /* switches of one kind in one place; sums have limits of their own */
 #define BUILDINGS_MAX 255u  /* one byte of an address; ff is the super spine */
 #define ZONES_MAX     125u  /* half a byte's values are zones, the others their fabric nodes */
-#define MTU_MIN       192u /* a cell link with one small cell a frame; Ethernet: TOPO_ETHERNET_MTU_MIN */
+#define MTU_MIN       192u  /* one small cell a frame; Ethernet: TOPO_ETHERNET_MTU_MIN */
 #define MTU_MAX       TOPO_TRAIN_BYTES_MAX
 
 static const char *const mode_words[] = { "dsf", "ecmp", NULL };

@@ -97,8 +97,8 @@ struct topo_link {
 	uint32_t queue_bytes;   /* output queue of each end */
 	uint32_t ecn_min_bytes; /* SSW and ecmp mode: queue length of first mark */
 	uint32_t ecn_max_bytes;
-	uint32_t
-		mtu; /* Ethernet: IP bytes; fabric: bytes of a train frame without its Ethernet header */
+	/* Ethernet: IP bytes; fabric: bytes of a train frame without its Ethernet header. */
+	uint32_t mtu;
 	bool hyperport;
 };
 
@@ -147,10 +147,9 @@ struct topo {
 	const uint32_t *system_port_port;      /* [switches_count * 64]: port, or TOPO_NONE */
 	const struct topo_endpoint *endpoints; /* ranks: by host, then rail */
 	uint32_t endpoints_count;
-	uint64_t delay_skew_ns; /* largest difference of fabric path delays in the lab */
-	uint64_t
-		credit_loop_ns; /* longest request + grant + cells round trip inside a cell fabric */
-	uint64_t base_rtt_ns;   /* longest round trip of two hosts, empty network */
+	uint64_t delay_skew_ns;        /* largest difference of fabric path delays in the lab */
+	uint64_t credit_loop_ns;       /* longest way of a request and its grant in a cell fabric */
+	uint64_t base_rtt_ns;          /* longest round trip of two hosts, empty network */
 	const uint32_t *nodes_by_name; /* [nodes_count]: sorted by name */
 	const char *names;             /* what the nodes' names point into */
 };

@@ -1,8 +1,8 @@
 /*
  * reach.h - who can reach whom over cells, from the wiring alone
  *
- * The rule is the fabric's own (valley-free): an FDSW tells of the interface nodes it hears directly
- * to its others and to the SDSWs; an SDSW tells a cluster only of other clusters'.
+ * The rule is the fabric's own (valley-free): an FDSW tells of the interface nodes that it hears
+ * directly to its others and to the SDSWs; an SDSW tells a cluster only of other clusters'.
  */
 #ifndef DSF_TOPO_REACH_H
 #define DSF_TOPO_REACH_H
