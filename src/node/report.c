@@ -84,6 +84,7 @@ int node_report_add(struct node_report *r, const struct node_row_flow *row)
 		f->sender_done = row->done;
 		f->sent_messages = row->messages;
 		f->first_at = row->first_at;
+		f->completed_at = row->last_at;
 		if (row->fct != NULL)
 			dsf_histogram_merge(&r->fct, row->fct);
 		r->retransmits += row->retransmits;
@@ -222,14 +223,14 @@ void node_report_finish(struct node_report *r)
 		if (!f->sender_seen || !f->receiver_seen)
 			continue;
 		first = dsf_time_min(first, f->first_at);
-		last = dsf_time_max(last, f->last_at);
+		last = dsf_time_max(last, dsf_time_max(f->last_at, f->completed_at));
 	}
 	/* Only the two ends together know what never came. */
 	if (sent > r->messages + r->lost)
 		r->lost = sent - r->messages;
 	/* Datagrams promise nothing: what came must be right, and lost says what didn't. */
 	r->verified = complete && r->bytes_wrong == 0 && r->duplicated == 0 &&
-		(r->lost == 0 || r->spec->kind == WORKLOAD_UDP);
+		      (r->lost == 0 || r->spec->kind == WORKLOAD_UDP);
 	r->duration_ns = dsf_time_since(first, last);
 	r->goodput_bps = rate_of(r->bytes - r->bytes_wrong, r->duration_ns);
 	r->goodput_ideal_bps = ideal_bps(r);

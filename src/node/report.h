@@ -4,7 +4,7 @@
  * Each host tells of its half of each flow (node_row_flow); here the halves are put together. All
  * times are fabric time.
  *
- * Ideal goodput: what the ports of the endpoints could carry of payload, headers and Ethernet
+ * The duration is from the first post to the last completion. Ideal goodput: what the ports of the endpoints could carry of payload, headers and Ethernet
  * overhead taken off: the smaller of all sources' and all targets' port rates. Jain's index is
  * taken over the flows' goodputs: (sum)^2 / (n * sum of squares), in parts per million.
  */
@@ -17,7 +17,9 @@
 struct node_report_flow {
 	bool sender_seen, receiver_seen, sender_done, receiver_done;
 	uint64_t sent_messages, messages, bytes;
-	dsf_instant first_at, last_at;
+	dsf_instant first_at;     /* first message posted */
+	dsf_instant completed_at; /* last completion at the sender */
+	dsf_instant last_at;      /* last arrival */
 };
 
 struct node_report {
