@@ -86,11 +86,13 @@ FUZZ_TARGETS += tests/fuzz/topo_file
 
 # bats files: these need the dsfemu program, and those that need root skip without it
 BATS_TESTS =
+BATS_TESTS += tests/integration/capture.bats
 BATS_TESTS += tests/integration/completion.bats
 BATS_TESTS += tests/integration/files.bats
+BATS_TESTS += tests/integration/kernel.bats
 BATS_TESTS += tests/integration/sim.bats
 
-EXTRA_DIST += tests/fuzz/corpus tests/memory.h tests/tap.h tests/topologies $(BATS_TESTS)
+EXTRA_DIST += tests/fuzz/corpus tests/integration/traffic.bash tests/memory.h tests/tap.h tests/topologies $(BATS_TESTS)
 
 if FUZZERS
 LDADD = $(FUZZ_LDFLAGS) $(DSF_CORE_LIBS)
