@@ -2,8 +2,8 @@
  * json.h - what cJSON leaves to do
  *
  * cJSON keeps numbers as doubles: above 2^53 it loses digits, and from 10^15 on it may print
- * 2000000000000000 as 2e+15. Counters are 64-bit integers, so they are made as raw decimal text, and
- * view_json_parse gives integers that form too.
+ * 2000000000000000 as 2e+15. Counters are 64-bit integers, so they are made as raw decimal text,
+ * and view_json_parse gives integers that form too.
  */
 #ifndef DSF_VIEW_JSON_H
 #define DSF_VIEW_JSON_H

@@ -16,7 +16,7 @@ struct view_fidelity {
 };
 
 /* The object; NULL when memory is short. report must be finished (node_report_finish).
- * network_drops: what the modelled network dropped during the run, see view_report_network_drops. */
+ * network_drops: what the modelled network dropped during the run: view_report_network_drops. */
 cJSON *view_report_json(const struct node_report *report, uint64_t network_drops,
 	const struct view_fidelity *fidelity);
 

@@ -32,8 +32,8 @@ struct view_show {
 };
 
 struct view_show_source {
-	/* An array of rows (view/rows.h) in node order, the caller's; NULL: it failed, and the source
-	 * has said or will say why. node TOPO_NONE: of every node. */
+	/* An array of rows (view/rows.h) in node order, the caller's; NULL: it failed, and the
+	 * source has said or will say why. node TOPO_NONE: of every node. */
 	cJSON *(*rows)(void *user, enum node_query query, uint32_t node);
 	void *user;
 };
