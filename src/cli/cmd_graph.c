@@ -167,11 +167,11 @@ static void print_mermaid(const struct picture *p, struct output_text *text)
 			topo_role_name((enum topo_role)r), role_color((enum topo_role)r));
 }
 
-/* Boxes of a row side by side; rows are centred over each other. */
+/* Boxes of a row side by side, each row as wide as the widest. */
 static bool lay_out(struct picture *p)
 {
 	const struct topo *t = p->topo;
-	int row[TIERS_COUNT] = { 0 };
+	int row[TIERS_COUNT] = { 0 }, count[TIERS_COUNT] = { 0 }, placed[TIERS_COUNT] = { 0 };
 
 	p->x = calloc(t->nodes_count + 1u, sizeof(*p->x));
 	p->width = calloc(t->nodes_count + 1u, sizeof(*p->width));
@@ -184,14 +184,17 @@ static bool lay_out(struct picture *p)
 		if (p->width[i] < BOX_WIDTH_MIN)
 			p->width[i] = BOX_WIDTH_MIN;
 		p->x[i] = row[tier];
+		count[tier]++;
 		row[tier] += p->width[i] + BOX_GAP;
 		if (row[tier] - BOX_GAP > p->total_width)
 			p->total_width = row[tier] - BOX_GAP;
 	}
+	/* What a row leaves of the widest one's width is spread evenly over it. */
 	for (uint32_t i = 0; i < t->nodes_count; i++) {
-		int used = row[tier_of(t->nodes[i].role)] - BOX_GAP;
+		int tier = tier_of(t->nodes[i].role);
+		int spare = (p->total_width - (row[tier] - BOX_GAP)) / count[tier];
 
-		p->x[i] += MARGIN + (p->total_width - used) / 2;
+		p->x[i] += MARGIN + spare / 2 + spare * placed[tier]++;
 	}
 	return true;
 }
