@@ -14,9 +14,10 @@
 #include "topo/draft.h"
 #include "base/time.h"
 
-#define PACKET_WIRE_BYTES 24  /* preamble, FCS, gap: what a packet takes beside its frame */
-#define FRAME_HEADER      14  /* Ethernet */
-#define SMALL_PACKET      128 /* an ACK of the transport, IPv6 and UDP headers included */
+#define PACKET_WIRE_BYTES 24   /* preamble, FCS, gap: what a packet takes beside its frame */
+#define FRAME_HEADER      14   /* Ethernet */
+#define SMALL_PACKET      128  /* an ACK of the transport, IPv6 and UDP headers included */
+#define ECN_MIN_LEAST_NS  1000 /* where there is no loop, a mark still needs a queue */
 
 /* Extremes of one kind of link. */
 struct extent {
@@ -122,5 +123,7 @@ void topo_derive(struct topo *t)
 				    : 0;
 	t->base_rtt_ns = one_way(t, &p, packet) + one_way(t, &p, SMALL_PACKET);
 	if (t->fabric.ecn_min_ns == TOPO_AUTO)
-		t->fabric.ecn_min_ns = 2 * t->credit_loop_ns;
+		t->fabric.ecn_min_ns = 2 * t->credit_loop_ns > ECN_MIN_LEAST_NS
+					       ? 2 * t->credit_loop_ns
+					       : ECN_MIN_LEAST_NS;
 }

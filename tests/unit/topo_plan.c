@@ -65,6 +65,7 @@ static void unlimited_links_limit_nothing(void)
 	TAP_OK(p.bisection_bps == TOPO_UNLIMITED, "bisection");
 	TAP_EQ(p.speedup_milli, 0, "no speed-up");
 	TAP_EQ(p.dilation, 1, "no dilation");
+	TAP_OK(t->fabric.ecn_min_ns > 0, "a mark still needs a queue");
 	topo_free(t);
 	t = lab("400G", "unlimited", "500G", "500G");
 	topo_plan(t, 2, &p);
@@ -122,11 +123,30 @@ static void loops_follow_from_the_links(void)
 	topo_free(t);
 }
 
+/* One RDSW alone: its hosts talk, though there is no loop. */
+static void a_lone_rdsw_is_a_lab(void)
+{
+	static const char text[] = "{\"name\": \"x\", \"nodes\": ["
+				   "{\"name\": \"h\", \"role\": \"host\"},"
+				   "{\"name\": \"r\", \"role\": \"rdsw\"}],"
+				   "\"links\": [{\"a\": \"h:gpu0p0\", \"b\": \"r:eth0\"}]}";
+	struct topo_error err;
+	struct topo *t;
+
+	if (!TAP_OK(topo_load_text(text, sizeof(text) - 1, "lone", &t, &err) == 0, "it loads"))
+		return;
+	TAP_EQ(t->credit_loop_ns, 0, "no loop");
+	TAP_OK(t->fabric.ecn_min_ns > 0, "a mark needs a queue");
+	TAP_OK(topo_auto_dilation(t, 2) >= 1, "it has a time dilation");
+	topo_free(t);
+}
+
 int main(void)
 {
 	sums_and_ratios();
 	unlimited_links_limit_nothing();
 	dilation_keeps_its_bounds();
 	loops_follow_from_the_links();
+	a_lone_rdsw_is_a_lab();
 	return TAP_DONE();
 }
