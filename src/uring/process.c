@@ -13,6 +13,7 @@
 #define OUTPUTS_MAX     1024u /* taken in one turn */
 #define COMPLETIONS_MAX 512u
 #define COALESCED_COUNT (URING_CQ_ENTRIES / 2) /* completions that end a coalescing sleep early */
+#define SPIN_NS 5000u /* less than a timer is late by: not worth sleeping */
 #define CLOCK_EVERY     16u                    /* inputs between two readings of the clock */
 
 /* Fidelity and order. */
@@ -293,12 +294,10 @@ static int wait(struct uring_process *p, bool busy)
 	uring_clock_read(&p->clock);
 	slept_ns = p->clock.last_wall_ns - p->worked_at;
 	until_ns = uring_clock_wall_until(&p->clock, next_due(p));
-	if (busy)
-		err = uring_loop_flush(&p->loop);
+	if (busy || (slept_ns >= p->gap_ns && until_ns < SPIN_NS))
+		err = io_uring_sq_ready(&p->loop.ring) > 0 || busy ? uring_loop_flush(&p->loop) : 0;
 	else if (slept_ns < p->gap_ns)
 		err = uring_loop_wait(&p->loop, COALESCED_COUNT, p->gap_ns - slept_ns);
-	else if (until_ns == 0)
-		err = uring_loop_flush(&p->loop);
 	else
 		err = uring_loop_wait(&p->loop, 1, until_ns);
 	uring_transmit_settle(&p->transmit);

@@ -331,8 +331,10 @@ static void handle_workload_stop(struct uring_process *p, double id)
 	answer_status(p, id, node_command(p->node, &command, uring_process_catch_up(p)));
 }
 
-static void print_fidelity(struct uring_text *t, const struct uring_fidelity *f)
+static void print_fidelity(struct uring_process *p)
 {
+	const struct uring_fidelity *f = &p->fidelity;
+	struct uring_text *t = &p->control.next;
 	bool first = true;
 
 	uring_text_print(t, "{\"late_p99_ns\":%llu,\"late_max_ns\":%llu,\"handled\":%llu,",
@@ -343,8 +345,9 @@ static void print_fidelity(struct uring_text *t, const struct uring_fidelity *f)
 	for (unsigned i = 0; i < URING_DROP_COUNT; i++)
 		uring_text_print(t, "%s\"%s\":%llu", i == 0 ? "" : ",", uring_drop_name(i),
 			(unsigned long long)f->drops[i]);
-	uring_text_print(t, "},\"cut\":%llu,\"nic_drops\":%llu,\"late_bins\":[",
-		(unsigned long long)f->cut, (unsigned long long)f->nic_drops);
+	uring_text_print(t, "},\"cut\":%llu,\"nic_drops\":%llu,\"enters\":%llu,\"late_bins\":[",
+		(unsigned long long)f->cut, (unsigned long long)f->nic_drops,
+		(unsigned long long)p->loop.enters);
 	for (unsigned i = 0; i < DSF_HISTOGRAM_BINS; i++) {
 		if (f->late.bins[i] == 0)
 			continue;
@@ -366,7 +369,7 @@ static void handle_fidelity(struct uring_process *p, double id, const cJSON *req
 	uring_process_collect_drops(p);
 	begin_answer(p, id);
 	uring_text_print(&p->control.next, "\"result\":");
-	print_fidelity(&p->control.next, &p->fidelity);
+	print_fidelity(p);
 	uring_text_print(&p->control.next, "}");
 	end_line(p, start);
 	if (reset)
