@@ -185,3 +185,22 @@ ping_from_h0()
 	[ "$status" = 3 ]
 	[[ "$output" == *"install the package tcpdump"* ]]
 }
+
+@test "MetaRoCE: what the hosts' transport sends is understood, every byte of it" {
+	file="$BATS_TEST_TMPDIR/g.pcapng"
+	# A receiver: the first half of the endpoints writes to the second.
+	start b0-z0-h2 -w "$file"
+	"$DSFEMU" run write --size 64K --iterations 4 --json >"$BATS_TEST_TMPDIR/run"
+	stop
+	[ "$code" = 0 ]
+	roce() { shark -X "lua_script:$DSF_SOURCE/scripts/wireshark/metaroce.lua" -r "$file" "$@"; }
+	[ "$(roce -Y 'metaroce.malformed || _ws.malformed' | tee /dev/stderr | wc -l)" = 0 ]
+	for filter in "metaroce.type == 0 && metaroce.opcode == 0x0a" "metaroce.type == 1" \
+		"metaroce.type == 3" "metaroce.plane == 0" "metaroce.plane == 1"; do
+		echo "$filter"
+		[ "$(roce -Y "$filter" | wc -l)" -gt 0 ]
+	done
+	# Checksums that senders leave to their NIC are real ones where the data arrives.
+	[ "$(roce -o udp.check_checksum:TRUE -Y 'metaroce.type == 0 && udp.checksum.status != 1' |
+		tee /dev/stderr | wc -l)" = 0 ]
+}

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # The kernel's own IPv6 across the fabric: what a host that knows nothing of DSF sees.
 
+bats_require_minimum_version 1.5.0
+
 setup_file()
 {
 	load traffic
