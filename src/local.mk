@@ -202,6 +202,7 @@ libcli_la_SOURCES += src/cli/supervisor_job.c
 libcli_la_SOURCES += src/cli/supervisor_log.c
 libcli_la_SOURCES += src/cli/supervisor_node.c
 libcli_la_SOURCES += src/cli/supervisor_op.c
+libcli_la_SOURCES += src/cli/supervisor_ready.c
 libcli_la_SOURCES += src/cli/supervisor_status.c
 libcli_la_SOURCES += src/cli/topology.c src/cli/topology.h
 libcli_la_SOURCES += src/cli/workload.c src/cli/workload.h

@@ -134,8 +134,8 @@ int channel_put(struct channel *c, const char *bytes, size_t size)
 int channel_send(struct channel *c)
 {
 	while (channel_sending(c)) {
-		ssize_t sent = send(
-			c->fd, c->out.bytes + c->out.start, c->out.end - c->out.start, MSG_NOSIGNAL);
+		ssize_t sent = send(c->fd, c->out.bytes + c->out.start, c->out.end - c->out.start,
+			MSG_NOSIGNAL);
 
 		if (sent >= 0)
 			c->out.start += (size_t)sent;

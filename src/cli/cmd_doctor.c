@@ -96,8 +96,10 @@ enum step {
 static const struct {
 	const char *check, *mend;
 } steps[STEP_COUNT] = {
-	[STEP_NAMESPACE] = { "network namespaces", "run as root, outside of an unprivileged container" },
-	[STEP_SYSCTL] = { "IPv6 sysctls", "/proc/sys must be writable: in a container, --privileged" },
+	[STEP_NAMESPACE] = { "network namespaces",
+		"run as root, outside of an unprivileged container" },
+	[STEP_SYSCTL] = { "IPv6 sysctls",
+		"/proc/sys must be writable: in a container, --privileged" },
 	[STEP_VETH] = { "veth links", "modprobe veth" },
 	[STEP_ADDRESS] = { "IPv6", "boot without ipv6.disable=1" },
 	[STEP_RULE] = { "IPv6 policy routing", "a kernel with CONFIG_IPV6_MULTIPLE_TABLES" },
@@ -110,10 +112,17 @@ static const struct {
 static int try_veth(struct netns_batch *b, int nl)
 {
 	int ns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	struct netns_link_end a = { .ns_fd = ns, .ifindex = 10, .name = "a", .mtu = 65535,
+	struct netns_link_end a = { .ns_fd = ns,
+		.ifindex = 10,
+		.name = "a",
+		.mtu = 65535,
 		.mac = { { 2, 0, 0, 0, 0, 1 } } };
-	struct netns_link_end z = { .ns_fd = ns, .ifindex = 11, .name = "z", .mtu = 9000,
-		.mac = { { 6, 0, 0, 0, 0, 1 } }, .single_segment = true };
+	struct netns_link_end z = { .ns_fd = ns,
+		.ifindex = 11,
+		.name = "z",
+		.mtu = 9000,
+		.mac = { { 6, 0, 0, 0, 0, 1 } },
+		.single_segment = true };
 
 	if (ns < 0)
 		return -errno;
@@ -197,8 +206,9 @@ static void try_all(int *results)
 	int nl = -1;
 
 	for (int i = 0; i < STEP_COUNT; i++)
-		results[i] = i > 0 && results[0] < 0 && i != STEP_RING ? -ECANCELED :
-									 try((enum step)i, &batch, &nl);
+		results[i] = i > 0 && results[0] < 0 && i != STEP_RING
+				     ? -ECANCELED
+				     : try((enum step)i, &batch, &nl);
 }
 
 static void check_steps(struct report *r)
@@ -221,7 +231,8 @@ static void check_steps(struct report *r)
 	(void)waitpid(pid, NULL, 0);
 	for (int i = 0; got && i < STEP_COUNT; i++) {
 		if (results[i] == -ECANCELED)
-			add(r, steps[i].check, WARNING, "first mend network namespaces", "not tried");
+			add(r, steps[i].check, WARNING, "first mend network namespaces",
+				"not tried");
 		else
 			add(r, steps[i].check, results[i] == 0 ? GOOD : BAD, steps[i].mend, "%s",
 				results[i] == 0 ? "works" : strerror(-results[i]));
@@ -256,7 +267,8 @@ static void check_limits(struct report *r)
 static bool in_path(const char *program)
 {
 	const char *path = getenv("PATH");
-	char *copy = strdup(path != NULL ? path : "/usr/sbin:/usr/bin:/sbin:/bin"), *rest = copy, *folder;
+	char *copy = strdup(path != NULL ? path : "/usr/sbin:/usr/bin:/sbin:/bin"), *rest = copy,
+	     *folder;
 	bool found = false;
 
 	while (copy != NULL && !found && (folder = strsep(&rest, ":")) != NULL) {
@@ -306,7 +318,8 @@ static int print_table(const struct report *r)
 		for (int i = 0; i < 4; i++) {
 			const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, keys[i]);
 
-			output_table_cell(&table, "%s", cJSON_IsString(item) ? item->valuestring : "");
+			output_table_cell(
+				&table, "%s", cJSON_IsString(item) ? item->valuestring : "");
 		}
 	}
 	output_table_end(&table, &text);
@@ -320,7 +333,8 @@ static int run_doctor(int argc, char **argv, const struct cli_options *options)
 
 	(void)argc;
 	(void)argv;
-	add(&r, "rights", geteuid() == 0 ? GOOD : BAD, "sudo dsfemu doctor", "user id %d", (int)geteuid());
+	add(&r, "rights", geteuid() == 0 ? GOOD : BAD, "sudo dsfemu doctor", "user id %d",
+		(int)geteuid());
 	check_kernel(&r);
 	check_steps(&r);
 	if (geteuid() == 0) {

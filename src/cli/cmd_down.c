@@ -49,7 +49,8 @@ const struct cli_command cmd_down = {
 	.name = "down",
 	.usage = "[LAB]",
 	.summary = "end a lab and leave nothing of it",
-	.help = "Works whatever is left of the lab. A process that isn't ours inside a namespace stays,\n"
+	.help = "Works whatever is left of the lab. A process that isn't ours inside a namespace "
+		"stays,\n"
 		"without a network, and is named.",
 	.options = down_options,
 	.words_min = 0,

@@ -16,7 +16,8 @@ const struct cli_command cmd_exec = {
 	.name = "exec",
 	.usage = "NODE -- COMMAND",
 	.summary = "run a command in a node's namespace",
-	.help = "Its exit code is passed on. 125: dsfemu failed, 126: the command can't be executed,\n"
+	.help = "Its exit code is passed on. 125: dsfemu failed, 126: the command can't be "
+		"executed,\n"
 		"127: there is no such command, 128+N: signal N.",
 	.words_min = 1,
 	.words_max = 1,

@@ -20,8 +20,8 @@ struct knobs {
 
 static void add(struct knobs *k, const char *key, uint64_t value)
 {
-	k->size += (size_t)snprintf(k->text + k->size, sizeof(k->text) - k->size, "%s\"%s\":%" PRIu64,
-		k->size > 0 ? "," : "", key, value);
+	k->size += (size_t)snprintf(k->text + k->size, sizeof(k->text) - k->size,
+		"%s\"%s\":%" PRIu64, k->size > 0 ? "," : "", key, value);
 }
 
 static void wrong(struct knobs *k, const char *option, const char *takes, const char *text)
@@ -73,8 +73,8 @@ static void add_silent(struct knobs *k)
 {
 	if (!cli_flag(k->options, "silent"))
 		return;
-	k->size += (size_t)snprintf(k->text + k->size, sizeof(k->text) - k->size, "%s\"silent\":true",
-		k->size > 0 ? "," : "");
+	k->size += (size_t)snprintf(k->text + k->size, sizeof(k->text) - k->size,
+		"%s\"silent\":true", k->size > 0 ? "," : "");
 }
 
 static int read_knobs(struct knobs *k, const char *lab)
@@ -115,8 +115,9 @@ static int set_link(const char *lab, const char *action, const char *link, const
 		log_err("no such link: %s", link);
 		return CLI_FAILED;
 	}
-	snprintf(request, sizeof(request), "{\"op\":\"link\",\"link\":\"%s\",\"action\":\"%s\"%s%s%s}", link,
-		action, knobs != NULL ? ",\"set\":{" : "", knobs != NULL ? knobs : "",
+	snprintf(request, sizeof(request),
+		"{\"op\":\"link\",\"link\":\"%s\",\"action\":\"%s\"%s%s%s}", link, action,
+		knobs != NULL ? ",\"set\":{" : "", knobs != NULL ? knobs : "",
 		knobs != NULL ? "}" : "");
 	return lab_call_once(lab, request);
 }
@@ -160,8 +161,10 @@ const struct cli_command cmd_link = {
 	.name = "link",
 	.usage = "down|up|reset|impair NODE:IF",
 	.summary = "break a link, impair it, mend it",
-	.help = "A link is named by either end. down takes the carrier of both ends, up gives it back.\n"
-		"impair sets what is given and leaves the rest as it was, in both directions (--silent:\n"
+	.help = "A link is named by either end. down takes the carrier of both ends, up gives it "
+		"back.\n"
+		"impair sets what is given and leaves the rest as it was, in both directions "
+		"(--silent:\n"
 		"from the named end only). reset takes all of it back.",
 	.options = link_options,
 	.words_min = 2,

@@ -42,10 +42,10 @@ static void add_lab(cJSON *array, const char *lab)
 		cJSON_AddStringToObject(row, "state", lab_status_text(status, "state"));
 	else
 		cJSON_AddStringToObject(row, "state", running ? "unknown" : "failed");
-	cJSON_AddNumberToObject(
-		row, "nodes", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(status, "nodes")));
-	cJSON_AddNumberToObject(
-		row, "links", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(status, "links")));
+	cJSON_AddNumberToObject(row, "nodes",
+		cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(status, "nodes")));
+	cJSON_AddNumberToObject(row, "links",
+		cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(status, "links")));
 	if (cJSON_IsNumber(dilation))
 		cJSON_AddNumberToObject(row, "time_dilation", dilation->valuedouble);
 	else
@@ -73,7 +73,8 @@ static void add_cell(struct output_table *table, const cJSON *row, const char *k
 static int print_table(cJSON *array)
 {
 	static const char *const titles[] = { "LAB", "STATE", "NODES", "LINKS", "DILATION", "PID" };
-	static const char *const keys[] = { "lab", "state", "nodes", "links", "time_dilation", "pid" };
+	static const char *const keys[] = { "lab", "state", "nodes", "links", "time_dilation",
+		"pid" };
 	struct output_text text = { .bytes = NULL };
 	struct output_table table;
 	const cJSON *row;

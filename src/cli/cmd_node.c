@@ -26,8 +26,8 @@ static int run_node(int argc, char **argv, const struct cli_options *options)
 		log_err("no such node: %s", argv[1]);
 		return CLI_FAILED;
 	}
-	snprintf(request, sizeof(request), "{\"op\":\"process\",\"node\":\"%s\",\"action\":\"%s\"}", argv[1],
-		actions[action]);
+	snprintf(request, sizeof(request), "{\"op\":\"process\",\"node\":\"%s\",\"action\":\"%s\"}",
+		argv[1], actions[action]);
 	return lab_call_once(lab, request);
 }
 
@@ -35,9 +35,12 @@ const struct cli_command cmd_node = {
 	.name = "node",
 	.usage = "stop|start|restart|kill|freeze NODE",
 	.summary = "end, freeze, start a node's process",
-	.help = "kill and stop: its ports go down, as those of a dead box. freeze: it does nothing any\n"
-		"more but its ports stay up: a gray failure. start and restart bring it back, with what\n"
-		"was asked of its links; they return when it is ready. Other nodes are never restarted.",
+	.help = "kill and stop: its ports go down, as those of a dead box. freeze: it does nothing "
+		"any\n"
+		"more but its ports stay up: a gray failure. start and restart bring it back, with "
+		"what\n"
+		"was asked of its links; they return when it is ready. Other nodes are never "
+		"restarted.",
 	.words_min = 2,
 	.words_max = 2,
 	.run = run_node,

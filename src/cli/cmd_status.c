@@ -87,7 +87,8 @@ const struct cli_command cmd_status = {
 	.name = "status",
 	.usage = "[LAB]",
 	.summary = "nodes, links, sessions and fidelity of a lab",
-	.help = "Ends with 1 when the lab is degraded: a node that isn't ready, a link that is down.",
+	.help = "Ends with 1 when the lab is degraded: a node that isn't ready, a link that is "
+		"down.",
 	.words_min = 0,
 	.words_max = 1,
 	.run = run_status,

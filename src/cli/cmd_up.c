@@ -103,7 +103,8 @@ static int read_name(struct up *u)
 
 	if (name != NULL && !lab_name_valid(name))
 		return cli_wrong(u->options,
-			"--name takes a lower-case letter and up to %d letters, digits and _, not %s",
+			"--name takes a lower-case letter and up to %d letters, digits and _, not "
+			"%s",
 			TOPO_LAB_NAME_MAX - 1, name);
 	snprintf(u->lab, sizeof(u->lab), "%s", name != NULL ? name : u->topo->name);
 	u->start.lab = u->lab;
@@ -150,10 +151,11 @@ static void show_progress(struct up *u, const cJSON *message)
 	const cJSON *done = cJSON_GetObjectItemCaseSensitive(message, "done");
 	const cJSON *total = cJSON_GetObjectItemCaseSensitive(message, "total");
 
-	if (u->options->quiet || !isatty(STDERR_FILENO) || !cJSON_IsNumber(done) || !cJSON_IsNumber(total))
+	if (u->options->quiet || !isatty(STDERR_FILENO) || !cJSON_IsNumber(done) ||
+		!cJSON_IsNumber(total))
 		return;
-	fprintf(stderr, "\r\033[Klab %s: %s %.0f of %.0f", u->lab, lab_status_text(message, "progress"),
-		done->valuedouble, total->valuedouble);
+	fprintf(stderr, "\r\033[Klab %s: %s %.0f of %.0f", u->lab,
+		lab_status_text(message, "progress"), done->valuedouble, total->valuedouble);
 	fflush(stderr);
 	u->progress_shown = true;
 }
@@ -215,8 +217,8 @@ static int finish(struct up *u, cJSON *last)
 			code = CLI_FAILED;
 	} else {
 		if (cJSON_IsObject(status) && error[0] == '\0' && !u->options->quiet &&
-			lab_status_print_line(
-				status, (double)(supervisor_clock_ms() - u->began_ms) / 1000) != CLI_OK)
+			lab_status_print_line(status,
+				(double)(supervisor_clock_ms() - u->began_ms) / 1000) != CLI_OK)
 			code = CLI_FAILED;
 		cJSON_Delete(status);
 	}
@@ -249,7 +251,8 @@ static int follow(struct up *u, int fd, int signal_fd)
 		code = interrupted(u);
 	} else if (message == NULL) {
 		hide_progress(u);
-		log_err("lab %s: its supervisor ended without a word: dsfemu down %s removes what is left",
+		log_err("lab %s: its supervisor ended without a word: dsfemu down %s removes what "
+			"is left",
 			u->lab, u->lab);
 	} else {
 		code = finish(u, message);
@@ -299,7 +302,8 @@ const struct cli_command cmd_up = {
 	.name = "up",
 	.usage = "FILE",
 	.summary = "build a lab, start it, wait until it is ready",
-	.help = "All or nothing: a failure, Ctrl-C or a time-out undoes everything. A time-out names\n"
+	.help = "All or nothing: a failure, Ctrl-C or a time-out undoes everything. A time-out "
+		"names\n"
 		"what is missing. The lab runs on after the command; dsfemu down ends it.",
 	.options = up_options,
 	.words_min = 1,

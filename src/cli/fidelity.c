@@ -18,7 +18,8 @@ bool fidelity_add(struct fidelity *f, const char *text, size_t size)
 		f->late.max = (uint64_t)max;
 	cJSON_ArrayForEach(pair, cJSON_GetObjectItemCaseSensitive(object, "late_bins"))
 	{
-		const cJSON *bin = cJSON_GetArrayItem(pair, 0), *count = cJSON_GetArrayItem(pair, 1);
+		const cJSON *bin = cJSON_GetArrayItem(pair, 0),
+			    *count = cJSON_GetArrayItem(pair, 1);
 
 		if (!cJSON_IsNumber(bin) || !cJSON_IsNumber(count) || bin->valuedouble < 0 ||
 			bin->valuedouble >= DSF_HISTOGRAM_BINS || count->valuedouble < 0 ||

@@ -7,7 +7,8 @@ struct scan {
 
 static void skip_space(struct scan *s)
 {
-	while (s->at < s->end && (*s->at == ' ' || *s->at == '\t' || *s->at == '\n' || *s->at == '\r'))
+	while (s->at < s->end &&
+		(*s->at == ' ' || *s->at == '\t' || *s->at == '\n' || *s->at == '\r'))
 		s->at++;
 }
 
@@ -188,13 +189,14 @@ struct json_span json_span_elements(struct json_span array)
 {
 	struct scan s = { array.at, array.at + array.size };
 
-	if (array.at == NULL || array.size < 2 || array.at[0] != '[' || array.at[array.size - 1] != ']')
+	if (array.at == NULL || array.size < 2 || array.at[0] != '[' ||
+		array.at[array.size - 1] != ']')
 		return (struct json_span){ NULL, 0 };
 	s.at++;
 	s.end--;
 	skip_space(&s);
-	while (s.end > s.at && (s.end[-1] == ' ' || s.end[-1] == '\t' || s.end[-1] == '\n' ||
-				       s.end[-1] == '\r'))
+	while (s.end > s.at &&
+		(s.end[-1] == ' ' || s.end[-1] == '\t' || s.end[-1] == '\n' || s.end[-1] == '\r'))
 		s.end--;
 	return (struct json_span){ s.at, (size_t)(s.end - s.at) };
 }

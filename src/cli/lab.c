@@ -162,7 +162,8 @@ static void remove_logs(const char *lab)
 
 static void remove_state(const char *lab)
 {
-	static const char *const files[] = { "control", "lab.json", "lab.json.new", "pids", "pids.new" };
+	static const char *const files[] = { "control", "lab.json", "lab.json.new", "pids",
+		"pids.new" };
 	char path[LAB_PATH_MAX];
 
 	remove_logs(lab);
@@ -281,7 +282,8 @@ static int choose_only(char *lab, char *text, size_t size)
 	} else if (list.count == 1) {
 		strcpy(lab, list.names[0]);
 	} else {
-		at = (size_t)snprintf(text, size, "several labs are running: choose one with --lab:");
+		at = (size_t)snprintf(
+			text, size, "several labs are running: choose one with --lab:");
 		for (uint32_t i = 0; i < list.count && at < size; i++)
 			at += (size_t)snprintf(text + at, size - at, " %s", list.names[i]);
 	}
@@ -310,7 +312,8 @@ int lab_topology(const char *lab, struct topo **topo, uint64_t *epoch_ns, char *
 	struct topo_error error;
 	size_t bytes_size;
 	int64_t epoch = 0;
-	int err = lab_read_file(lab_path(path, lab, "lab.json"), TOPO_TEXT_BYTES_MAX, &bytes, &bytes_size);
+	int err = lab_read_file(
+		lab_path(path, lab, "lab.json"), TOPO_TEXT_BYTES_MAX, &bytes, &bytes_size);
 
 	if (err < 0) {
 		snprintf(text, size, "%s: %s", path, strerror(-err));
@@ -320,9 +323,9 @@ int lab_topology(const char *lab, struct topo **topo, uint64_t *epoch_ns, char *
 	if (err < 0)
 		snprintf(text, size, "%s", topo_error_line(&error, line, sizeof(line)));
 	else if (epoch_ns != NULL)
-		*epoch_ns = json_span_integer(json_span_get(bytes, bytes_size, "_epoch_ns"), &epoch) ?
-				    (uint64_t)epoch :
-				    0;
+		*epoch_ns = json_span_integer(json_span_get(bytes, bytes_size, "_epoch_ns"), &epoch)
+				    ? (uint64_t)epoch
+				    : 0;
 	free(bytes);
 	return err;
 }

@@ -6,7 +6,8 @@
 #include "cli/json_span.h"
 #include "cli/log.h"
 
-int lab_call_choose(const struct cli_options *o, const char *wanted, char lab[TOPO_LAB_NAME_MAX + 1])
+int lab_call_choose(
+	const struct cli_options *o, const char *wanted, char lab[TOPO_LAB_NAME_MAX + 1])
 {
 	char text[512];
 	int code = lab_choose(wanted != NULL ? wanted : o->lab, lab, text, sizeof(text));
@@ -35,7 +36,8 @@ int lab_call_open(struct lab_client *c, const char *lab)
 	else if (lab_running(lab))
 		log_err("lab %s: it is just starting or ending", lab);
 	else if (err == -ENOENT || err == -ECONNREFUSED)
-		log_err("lab %s: doesn't run; dsfemu list shows what does, dsfemu down %s removes what is "
+		log_err("lab %s: doesn't run; dsfemu list shows what does, dsfemu down %s removes "
+			"what is "
 			"left of it",
 			lab, lab);
 	else
@@ -68,7 +70,8 @@ int lab_call(struct lab_client *c, const char *request, const char **result, con
 
 	line = err == 0 ? lab_client_receive(c, LAB_CALL_MS, &size, &err) : NULL;
 	if (line == NULL) {
-		log_err("the lab doesn't answer: %s", err == -EPIPE ? "it has ended" : strerror(-err));
+		log_err("the lab doesn't answer: %s",
+			err == -EPIPE ? "it has ended" : strerror(-err));
 		return CLI_FAILED;
 	}
 	span = json_span_get(line, size, "error");

@@ -13,7 +13,8 @@
 #define LAB_CALL_MS 60000 /* longest that any request takes */
 
 /* Which lab the command means: wanted or o->lab or the only one. CLI_OK and its name. */
-int lab_call_choose(const struct cli_options *o, const char *wanted, char lab[TOPO_LAB_NAME_MAX + 1]);
+int lab_call_choose(
+	const struct cli_options *o, const char *wanted, char lab[TOPO_LAB_NAME_MAX + 1]);
 
 /* CLI_OK; CLI_UNABLE with the reason told when we aren't root. */
 int lab_call_root(const char *what);

@@ -116,8 +116,9 @@ char *lab_client_receive(struct lab_client *c, int time_ms, size_t *size, int *e
 	size_t scanned = c->start;
 
 	for (;;) {
-		char *newline =
-			c->end > scanned ? memchr(c->bytes + scanned, '\n', c->end - scanned) : NULL;
+		char *newline = c->end > scanned
+					? memchr(c->bytes + scanned, '\n', c->end - scanned)
+					: NULL;
 		char *line = c->bytes + c->start;
 
 		if (newline != NULL) {

@@ -12,17 +12,18 @@
 #include "cli/options.h"
 #include "netns/spawn.h"
 
-#define RETRY_MS  5
-#define ASK_MS	  20000 /* a supervisor that answers nothing for so long is ended by force */
-#define LOCK_MS	  5000	/* from its last word to its end */
-#define REACH_MS  3000	/* between its lock and its control socket */
+#define RETRY_MS   5
+#define ASK_MS     20000 /* a supervisor that answers nothing for so long is ended by force */
+#define LOCK_MS    5000  /* from its last word to its end */
+#define REACH_MS   3000  /* between its lock and its control socket */
 #define GIVE_UP_MS 30000
 
 static void tell_stranger(
 	void *user, const char *lab, const struct netns_sweep_process *process, const char *ns)
 {
 	(void)user;
-	log_warn("lab %s: process %d (%s) isn't ours and stays, in %s without a network (--kill ends it)",
+	log_warn("lab %s: process %d (%s) isn't ours and stays, in %s without a network (--kill "
+		 "ends it)",
 		lab, (int)process->pid, process->comm, ns);
 }
 
@@ -35,7 +36,8 @@ static void tell_strangers(const char *lab, const char *line, size_t size)
 	cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(object, "strangers"))
 	{
 		const cJSON *pid = cJSON_GetObjectItemCaseSensitive(row, "pid");
-		struct netns_sweep_process process = { .pid = cJSON_IsNumber(pid) ? pid->valueint : 0 };
+		struct netns_sweep_process process = { .pid = cJSON_IsNumber(pid) ? pid->valueint
+										  : 0 };
 
 		snprintf(process.comm, sizeof(process.comm), "%s", lab_status_text(row, "name"));
 		tell_stranger(NULL, lab, &process, lab_status_text(row, "netns"));
@@ -65,7 +67,8 @@ static void end_by_force(const char *lab)
 	if (pidfd < 0)
 		return;
 	if (netns_sweep_marked(pid, lab)) {
-		log_warn("lab %s: its supervisor (process %d) doesn't answer: killed", lab, (int)pid);
+		log_warn("lab %s: its supervisor (process %d) doesn't answer: killed", lab,
+			(int)pid);
 		(void)netns_pidfd_kill(pidfd, SIGKILL);
 	}
 	close(pidfd);
@@ -81,7 +84,8 @@ static int ask(const char *lab, bool kill)
 
 	if (err < 0)
 		return err;
-	err = lab_client_send(&client, kill ? "{\"op\":\"down\",\"kill\":true}" : "{\"op\":\"down\"}");
+	err = lab_client_send(
+		&client, kill ? "{\"op\":\"down\",\"kill\":true}" : "{\"op\":\"down\"}");
 	if (err == 0) {
 		line = lab_client_receive(&client, ASK_MS, &size, &err);
 		if (line != NULL)
@@ -136,7 +140,7 @@ int lab_down(const char *lab, bool kill)
 		/* No socket yet (just starting), or not any more, or only its nodes are left. */
 		poll(NULL, 0, RETRY_MS);
 	}
-	log_err("lab %s: process %d holds %s/%s/lock and doesn't end", lab, (int)lab_lock_owner(lab),
-		LAB_DIR, lab);
+	log_err("lab %s: process %d holds %s/%s/lock and doesn't end", lab,
+		(int)lab_lock_owner(lab), LAB_DIR, lab);
 	return CLI_FAILED;
 }

@@ -10,9 +10,9 @@
 #include "cli/options.h"
 #include "topo/plan.h"
 
-#define CGROUP_ROOT "/sys/fs/cgroup"
+#define CGROUP_ROOT       "/sys/fs/cgroup"
 #define SPARE_DESCRIPTORS 128 /* clients, files that are open for a moment */
-#define SPARE_PROCESSES	  16  /* commands that run beside the lab */
+#define SPARE_PROCESSES   16  /* commands that run beside the lab */
 
 void lab_needs(const struct topo *t, struct lab_needs *needs)
 {
@@ -29,7 +29,8 @@ void lab_needs(const struct topo *t, struct lab_needs *needs)
 	topo_plan(t, 1, &plan);
 	/* While building: a namespace, its netlink socket; later a control socket and a pidfd. */
 	supervisor = 3 * (uint64_t)t->nodes_count + hosts;
-	needs->descriptors = (supervisor > ports_max + 32 ? supervisor : ports_max + 32) + SPARE_DESCRIPTORS;
+	needs->descriptors =
+		(supervisor > ports_max + 32 ? supervisor : ports_max + 32) + SPARE_DESCRIPTORS;
 	needs->processes = t->nodes_count + SPARE_PROCESSES;
 	needs->namespaces = t->nodes_count;
 	needs->neighbors = external_ports;
@@ -109,8 +110,9 @@ static uint64_t cgroup_pids_free(char *name, size_t size)
 			root = CGROUP_ROOT;
 		else if (strcmp(controllers + 1, "pids") == 0)
 			root = CGROUP_ROOT "/pids";
-		room = root != NULL ? pids_free(root, strcmp(path, "/") == 0 ? "" : path, at, sizeof(at)) :
-				      UINT64_MAX;
+		room = root != NULL
+			       ? pids_free(root, strcmp(path, "/") == 0 ? "" : path, at, sizeof(at))
+			       : UINT64_MAX;
 		if (room < least) {
 			least = room;
 			snprintf(name, size, "%s", at);
@@ -199,7 +201,8 @@ static uint64_t processes_free(char *name, char *mend, size_t size)
 
 	snprintf(name, size, "processes of a user (ulimit -u)");
 	snprintf(mend, size, "ulimit -u N");
-	if (geteuid() == 0 || getrlimit(RLIMIT_NPROC, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+	if (geteuid() == 0 || getrlimit(RLIMIT_NPROC, &limit) < 0 ||
+		limit.rlim_cur == RLIM_INFINITY)
 		return UINT64_MAX;
 	return limit.rlim_cur;
 }
@@ -213,7 +216,8 @@ uint64_t lab_limit_free(enum lab_limit limit, char *name, char *mend, size_t siz
 		return cgroup_pids_free(name, size);
 	case LAB_LIMIT_THREADS: return sysctl_free("kernel.threads-max", tasks(), name, mend, size);
 	case LAB_LIMIT_PROCESSES: return processes_free(name, mend, size);
-	case LAB_LIMIT_NAMESPACES: return sysctl_free("user.max_net_namespaces", 0, name, mend, size);
+	case LAB_LIMIT_NAMESPACES:
+		return sysctl_free("user.max_net_namespaces", 0, name, mend, size);
 	case LAB_LIMIT_MOUNTS: return sysctl_free("fs.mount-max", mounts(), name, mend, size);
 	case LAB_LIMIT_NEIGHBORS:
 		return sysctl_free("net.ipv6.neigh.default.gc_thresh3", 0, name, mend, size);

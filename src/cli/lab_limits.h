@@ -12,10 +12,10 @@
 
 /* What a lab needs of everything that has a limit. */
 struct lab_needs {
-	uint64_t descriptors;	 /* of the supervisor, the most of all processes */
+	uint64_t descriptors; /* of the supervisor, the most of all processes */
 	uint64_t processes;
 	uint64_t namespaces; /* and mounts */
-	uint64_t neighbors; /* entries of the neighbour table that aren't permanent */
+	uint64_t neighbors;  /* entries of the neighbour table that aren't permanent */
 	uint64_t memory_bytes;
 };
 

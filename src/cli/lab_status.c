@@ -117,11 +117,13 @@ static void add_fidelity(const cJSON *fidelity, struct output_text *text)
 {
 	bool valid = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(fidelity, "valid"));
 
-	output_text_add(text, "fidelity: %s, p99 lateness %.0f ns (quantum %.0f ns), %.0f emulator drops",
+	output_text_add(text,
+		"fidelity: %s, p99 lateness %.0f ns (quantum %.0f ns), %.0f emulator drops",
 		valid ? "valid" : "invalid", number(fidelity, "late_p99_ns"),
 		number(fidelity, "quantum_ns"), number(fidelity, "emulator_drops"));
 	if (!valid)
-		output_text_add(text, ", use --time-dilation %.0f", number(fidelity, "suggested_time_dilation"));
+		output_text_add(text, ", use --time-dilation %.0f",
+			number(fidelity, "suggested_time_dilation"));
 	output_text_add(text, "\n");
 }
 
@@ -137,8 +139,9 @@ int lab_status_print(const cJSON *status)
 	cJSON_ArrayForEach(counts, sessions)
 	{
 		if (number(counts, "expected") > 0)
-			output_text_add(&text, "%s sessions: %.0f of %.0f established\n", counts->string,
-				number(counts, "established"), number(counts, "expected"));
+			output_text_add(&text, "%s sessions: %.0f of %.0f established\n",
+				counts->string, number(counts, "established"),
+				number(counts, "expected"));
 	}
 	add_fidelity(cJSON_GetObjectItemCaseSensitive(status, "fidelity"), &text);
 	return output_text_write(&text);
@@ -164,9 +167,9 @@ void lab_status_tell_missing(const cJSON *missing)
 	cJSON_ArrayForEach(row, missing)
 	{
 		if (count++ < MISSING_MAX)
-			log_err("missing: %s: %s: seen %s, expected %s", lab_status_text(row, "node"),
-				lab_status_text(row, "what"), lab_status_text(row, "seen"),
-				lab_status_text(row, "expected"));
+			log_err("missing: %s: %s: seen %s, expected %s",
+				lab_status_text(row, "node"), lab_status_text(row, "what"),
+				lab_status_text(row, "seen"), lab_status_text(row, "expected"));
 	}
 	if (count > MISSING_MAX)
 		log_err("missing: and %d more", count - MISSING_MAX);

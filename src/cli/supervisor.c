@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,13 +19,14 @@
 #include "topo/file.h"
 #include "topo/plan.h"
 
-#define EVENTS_MAX     64
-#define STOP_MS	       1000 /* between SIGTERM and SIGKILL of nodes */
-#define KILL_MS	       5000
-#define MISSING_MS     2000 /* for nodes to say what they miss */
-#define PROGRESS_MS    50   /* between two progress messages */
-#define LAST_WORD_MS   2000 /* for `up` to take the end of the story */
-#define TITLE_PADDING  "................................................................................................................................"
+#define EVENTS_MAX   64
+#define STOP_MS      1000 /* between SIGTERM and SIGKILL of nodes */
+#define KILL_MS      5000
+#define PROGRESS_MS  50   /* between two progress messages */
+#define LAST_WORD_MS 2000 /* for `up` to take the end of the story */
+#define TITLE_PADDING                                                                              \
+	"........................................................................................" \
+	"........................................"
 
 int64_t supervisor_clock_ms(void)
 {
@@ -39,8 +41,8 @@ int64_t supervisor_clock_ms(void)
 static void exec_supervisor(const struct supervisor_options *o, int up_fd)
 {
 	char dilation[16], timeout[16], up[16], text[16];
-	char *arguments[] = { "dsfemu", SUPERVISOR_COMMAND, (char *)o->lab, (char *)o->file, dilation,
-		timeout, o->keep ? "keep" : "undo", up, text, TITLE_PADDING, NULL };
+	char *arguments[] = { "dsfemu", SUPERVISOR_COMMAND, (char *)o->lab, (char *)o->file,
+		dilation, timeout, o->keep ? "keep" : "undo", up, text, TITLE_PADDING, NULL };
 	sigset_t none;
 
 	snprintf(dilation, sizeof(dilation), "%" PRIu32, o->time_dilation);
@@ -77,14 +79,16 @@ pid_t supervisor_start(const struct supervisor_options *options, int *fd)
 
 /* The event loop. */
 
-int supervisor_watch(struct supervisor *s, int fd, struct supervisor_source *source, uint32_t events)
+int supervisor_watch(
+	struct supervisor *s, int fd, struct supervisor_source *source, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = source };
 
 	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-void supervisor_rewatch(struct supervisor *s, int fd, struct supervisor_source *source, uint32_t events)
+void supervisor_rewatch(
+	struct supervisor *s, int fd, struct supervisor_source *source, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = source };
 
@@ -127,13 +131,14 @@ void supervisor_progress(struct supervisor *s, const char *what, uint32_t done, 
 	if (now < next_ms || channel_sending(&s->up))
 		return;
 	next_ms = now + PROGRESS_MS;
-	snprintf(text, sizeof(text), "{\"progress\":\"%s\",\"done\":%" PRIu32 ",\"total\":%" PRIu32 "}",
-		what, done, total);
+	snprintf(text, sizeof(text),
+		"{\"progress\":\"%s\",\"done\":%" PRIu32 ",\"total\":%" PRIu32 "}", what, done,
+		total);
 	tell_up(s, text);
 }
 
 /* The end of the story for `up`, taken over; the connection closes once it is sent. */
-static void tell_up_last(struct supervisor *s, cJSON *object)
+void supervisor_tell_last(struct supervisor *s, cJSON *object)
 {
 	char *text = object != NULL ? cJSON_PrintUnformatted(object) : NULL;
 
@@ -175,103 +180,7 @@ static void hear_signal(void *user, uint32_t events)
 		supervisor_fail(s, CLI_FAILED, "stopped by signal %" PRIu32, info.ssi_signo);
 }
 
-/* Ready, or out of time. */
-
-static void told_ready(struct supervisor_job *job)
-{
-	cJSON *object = cJSON_CreateObject();
-
-	cJSON_AddItemToObject(object, "status", supervisor_status_object(job));
-	if (job->s->failure[0] != '\0') { /* --keep */
-		cJSON_AddStringToObject(object, "error", job->s->failure);
-		cJSON_AddItemToObject(object, "missing", job->s->missing);
-		job->s->missing = NULL;
-		job->s->failure[0] = '\0';
-	}
-	cJSON_AddNumberToObject(object, "code", job->s->exit_code);
-	if (job->s->phase == SUPERVISOR_RUNNING)
-		tell_up_last(job->s, object);
-	else
-		cJSON_Delete(object); /* interrupted meanwhile */
-}
-
-static void become_running(struct supervisor *s)
-{
-	s->phase = SUPERVISOR_RUNNING;
-	s->deadline_ms = INT64_MAX;
-	supervisor_write_pids(s);
-	if (supervisor_status_ask(s, NULL, NULL, told_ready) == NULL)
-		supervisor_fail(s, CLI_FAILED, "out of memory");
-}
-
-static void add_missing(struct supervisor *s, const char *node, const char *what, const char *seen,
-	const char *expected)
-{
-	cJSON *row = cJSON_CreateObject();
-
-	cJSON_AddStringToObject(row, "node", node);
-	cJSON_AddStringToObject(row, "what", what);
-	cJSON_AddStringToObject(row, "seen", seen);
-	cJSON_AddStringToObject(row, "expected", expected);
-	cJSON_AddItemToArray(s->missing, row);
-}
-
-static void told_missing(struct supervisor_job *job)
-{
-	struct supervisor *s = job->s;
-
-	for (uint32_t i = 0; i < job->answers_count; i++) {
-		const struct supervisor_answer *a = &job->answers[i];
-		const char *node = s->topo->nodes[a->node].name;
-		cJSON *rows = a->text != NULL && !a->failed ? cJSON_Parse(a->text) : NULL;
-
-		if (s->nodes[a->node].ready) {
-			cJSON_Delete(rows);
-			continue; /* meanwhile */
-		}
-		if (!cJSON_IsArray(rows))
-			add_missing(s, node, "process", a->text != NULL ? a->text : "no answer", "an answer");
-		while (cJSON_IsArray(rows) && rows->child != NULL)
-			cJSON_AddItemToArray(s->missing, cJSON_DetachItemFromArray(rows, 0));
-		cJSON_Delete(rows);
-	}
-	if (s->phase != SUPERVISOR_STARTING)
-		return;
-	if (!s->options.keep) {
-		supervisor_fail(s, CLI_FAILED, "not ready after %" PRIu32 " s", s->options.timeout_s);
-		return;
-	}
-	snprintf(s->failure, sizeof(s->failure), "not ready after %" PRIu32 " s", s->options.timeout_s);
-	s->exit_code = CLI_FAILED;
-	become_running(s);
-}
-
-static void time_over(struct supervisor *s)
-{
-	static const char members[] = "\"op\":\"view\",\"query\":\"ready\"";
-	struct supervisor_job *job = supervisor_job_new(s, NULL, NULL, MISSING_MS, told_missing);
-
-	s->deadline_ms = INT64_MAX;
-	s->missing = cJSON_CreateArray();
-	if (job == NULL || s->missing == NULL) {
-		supervisor_fail(s, CLI_FAILED, "not ready after %" PRIu32 " s", s->options.timeout_s);
-		return;
-	}
-	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
-		if (s->nodes[i].state == SUPERVISOR_NODE_ALIVE && !s->nodes[i].ready)
-			supervisor_job_ask(job, &s->nodes[i], "ready", members, sizeof(members) - 1);
-}
-
-static void look_at_start(struct supervisor *s)
-{
-	if (s->phase != SUPERVISOR_STARTING)
-		return;
-	supervisor_progress(s, "ready", s->ready_count, s->processes_count);
-	if (s->ready_count == s->processes_count && s->started_count == s->processes_count)
-		become_running(s);
-	else if (supervisor_clock_ms() >= s->deadline_ms)
-		time_over(s);
-}
+/* Waiting. */
 
 static int time_until(struct supervisor *s, int time_ms)
 {
@@ -297,7 +206,7 @@ bool supervisor_turn(struct supervisor *s, int time_ms)
 		source->fn(source->user, events[i].events);
 	}
 	supervisor_jobs_run(s);
-	look_at_start(s);
+	supervisor_ready_look(s);
 	supervisor_clients_reap(s);
 	return s->phase != SUPERVISOR_ENDING;
 }
@@ -359,8 +268,8 @@ static void end_lab(struct supervisor *s)
 	if (err < 0) {
 		size_t size = strlen(s->failure);
 
-		snprintf(s->failure + size, sizeof(s->failure) - size, "; and undoing it failed: %s",
-			strerror(-err));
+		snprintf(s->failure + size, sizeof(s->failure) - size,
+			"; and undoing it failed: %s", strerror(-err));
 	}
 	cJSON_AddStringToObject(object, "error", s->failure);
 	cJSON_AddNumberToObject(object, "code", s->exit_code);
@@ -368,7 +277,7 @@ static void end_lab(struct supervisor *s)
 		cJSON_AddItemToObject(object, "missing", s->missing);
 	s->missing = NULL;
 	end = supervisor_clock_ms() + LAST_WORD_MS;
-	tell_up_last(s, object);
+	supervisor_tell_last(s, object);
 	while (s->up.fd >= 0 && supervisor_clock_ms() < end)
 		(void)supervisor_turn(s, 10);
 	supervisor_clients_end(s, strangers);
@@ -452,9 +361,12 @@ static int load(struct supervisor *s)
 	if (s->options.time_dilation > 0)
 		s->topo->time_dilation = s->options.time_dilation;
 	if (s->topo->time_dilation == 0) {
-		long cores = sysconf(_SC_NPROCESSORS_ONLN);
+		cpu_set_t cores;
+		int count =
+			sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
 
-		s->topo->time_dilation = topo_auto_dilation(s->topo, cores > 0 ? (uint32_t)cores : 1);
+		s->topo->time_dilation =
+			topo_auto_dilation(s->topo, count > 0 ? (uint32_t)count : 1);
 	}
 	return 0;
 }
@@ -511,7 +423,8 @@ static void begin(struct supervisor *s)
 	int err = lab_clean(s->options.lab, false, NULL, NULL); /* what a killed one left */
 
 	if (err < 0)
-		supervisor_fail(s, CLI_FAILED, "can't remove what an earlier lab left: %s", strerror(-err));
+		supervisor_fail(
+			s, CLI_FAILED, "can't remove what an earlier lab left: %s", strerror(-err));
 	if (err == 0)
 		err = supervisor_log_open(s);
 	leave_terminal(s);
@@ -522,7 +435,8 @@ static void begin(struct supervisor *s)
 	if (err == 0)
 		err = write_lab(s);
 	if (err < 0) {
-		supervisor_fail(s, CLI_FAILED, "%s/%s: %s", LAB_DIR, s->options.lab, strerror(-err));
+		supervisor_fail(
+			s, CLI_FAILED, "%s/%s: %s", LAB_DIR, s->options.lab, strerror(-err));
 		return;
 	}
 	supervisor_log(s, "lab %s, %" PRIu32 " nodes, %" PRIu32 " links, time dilation %" PRIu32,
@@ -543,7 +457,8 @@ static bool take_lock(struct supervisor *s)
 		return true;
 	if (s->lock_fd == -EWOULDBLOCK)
 		snprintf(text, sizeof(text),
-			"{\"code\":1,\"error\":\"lab %s is up already: end it by dsfemu down %s, or give "
+			"{\"code\":1,\"error\":\"lab %s is up already: end it by dsfemu down %s, "
+			"or give "
 			"this one another name by --name\"}",
 			s->options.lab, s->options.lab);
 	else
@@ -585,8 +500,8 @@ int supervisor_main(int argc, char **argv)
 		return CLI_FAILED;
 	if (load(s) == 0)
 		begin(s);
-	while (supervisor_turn(s, -1))
-		;
+	while (s->phase != SUPERVISOR_ENDING)
+		(void)supervisor_turn(s, -1);
 	end_lab(s);
 	return s->exit_code;
 }

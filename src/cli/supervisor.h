@@ -6,6 +6,7 @@
  * nothing in it waits for a peer, a node or a client. Parts:
  *
  *   supervisor.c         start, phases, event loop, end
+ *   supervisor_ready.c   until all nodes are ready, or what is missing
  *   supervisor_build.c   namespaces, links, hosts' kernels
  *   supervisor_node.c    node processes: start, stop, freeze, death, ports
  *   supervisor_job.c     questions to nodes, and what waits for their answers
@@ -36,10 +37,10 @@
 
 #define SUPERVISOR_CLIENTS_MAX       64
 #define SUPERVISOR_JOBS_MAX          256
-#define SUPERVISOR_REQUEST_BYTES_MAX (16u << 20) /* a client's line */
-#define SUPERVISOR_ANSWER_BYTES_MAX  (64u << 20) /* a node's line */
+#define SUPERVISOR_REQUEST_BYTES_MAX (16u << 20)  /* a client's line */
+#define SUPERVISOR_ANSWER_BYTES_MAX  (64u << 20)  /* a node's line */
 #define SUPERVISOR_LOG_BYTES_MAX     (256u << 10) /* per node; then the older half goes */
-#define SUPERVISOR_ANSWER_MS         5000	  /* a node that says nothing for that long */
+#define SUPERVISOR_ANSWER_MS         5000         /* a node that says nothing for that long */
 #define SUPERVISOR_IFINDEX_BASE      10u /* port index + this is the ifindex: never twice in a lab */
 #define SUPERVISOR_COMMAND           "supervisor" /* argv[1] of the process */
 
@@ -52,7 +53,7 @@ enum supervisor_phase {
 
 enum supervisor_state {
 	SUPERVISOR_NODE_EXTERNAL, /* a namespace only */
-	SUPERVISOR_NODE_NONE,	  /* not started yet */
+	SUPERVISOR_NODE_NONE,     /* not started yet */
 	SUPERVISOR_NODE_ALIVE,
 	SUPERVISOR_NODE_FROZEN,
 	SUPERVISOR_NODE_STOPPED, /* ended because we were asked to */
@@ -80,25 +81,25 @@ struct supervisor_node {
 	uint32_t index;
 	enum supervisor_state state;
 	bool started, ready; /* as the process said last */
-	bool was_ready;	     /* since the process started */
+	bool was_ready;      /* since the process started */
 	bool stop_asked;     /* its end is no accident */
-	pid_t pid;	     /* 0: no process */
+	pid_t pid;           /* 0: no process */
 	unsigned long long start_time;
 	int pidfd;
-	int exit_code; /* of the last process; 128 + N: signal N */
+	int exit_code;      /* of the last process; 128 + N: signal N */
 	struct netns_ns ns; /* while the lab is being built */
-	uint64_t inode;	    /* of the namespace */
+	uint64_t inode;     /* of the namespace */
 	struct channel control;
 	int64_t next_id;
 	struct supervisor_request *requests, **requests_end; /* unanswered, oldest first */
-	struct netns_monitor monitor; /* hosts: see supervisor_node.c */
+	struct netns_monitor monitor;                        /* hosts: see supervisor_node.c */
 	struct supervisor_source control_source, pidfd_source, monitor_source;
 	uint32_t log_bytes;
 	char last_line[160]; /* what it said last on stderr */
 };
 
 struct supervisor_link {
-	bool down; /* asked */
+	bool down;                            /* asked */
 	struct node_impairment impairment[2]; /* asked, ends a and b */
 };
 
@@ -107,15 +108,15 @@ struct supervisor_client {
 	struct supervisor *s;
 	struct channel channel;
 	struct supervisor_source source;
-	bool events;	/* wants to hear what nodes tell */
+	bool events;    /* wants to hear what nodes tell */
 	bool wants_end; /* asked for `down` and waits for it */
 	bool ended;
 };
 
 struct supervisor_answer {
 	uint32_t node;
-	const char *query;	 /* which question, static */
-	char *text;		 /* the result's JSON, or what went wrong; NULL: no answer came */
+	const char *query; /* which question, static */
+	char *text;        /* the result's JSON, or what went wrong; NULL: no answer came */
 	size_t size;
 	bool failed;
 };
@@ -125,13 +126,13 @@ struct supervisor_job {
 	struct supervisor_job *next;
 	struct supervisor *s;
 	struct supervisor_client *client; /* NULL: gone, or the job is our own */
-	char *id;			  /* the client's, as JSON; NULL: none */
+	char *id;                         /* the client's, as JSON; NULL: none */
 	int64_t deadline_ms;
 	uint32_t waiting; /* answers to come */
 	struct supervisor_answer *answers;
 	uint32_t answers_count, answers_size;
 	uint32_t node, link; /* what it is about */
-	bool expired;	     /* deadline_ms came first */
+	bool expired;        /* deadline_ms came first */
 	/* NULL: over when nothing is waited for. */
 	bool (*over)(struct supervisor_job *job);
 	void (*done)(struct supervisor_job *job);
@@ -139,11 +140,11 @@ struct supervisor_job {
 
 struct supervisor_options {
 	const char *lab;
-	const char *file; /* for messages */
+	const char *file;       /* for messages */
 	uint32_t time_dilation; /* 0: the file's */
 	uint32_t timeout_s;
-	bool keep; /* don't undo when the time is over */
-	int up_fd; /* stream socket to `up` */
+	bool keep;   /* don't undo when the time is over */
+	int up_fd;   /* stream socket to `up` */
 	int text_fd; /* the topology file's text */
 };
 
@@ -156,7 +157,7 @@ struct supervisor {
 	int lock_fd, epoll_fd, signal_fd, listen_fd, log_fd[2];
 	struct supervisor_node *nodes;
 	struct supervisor_link *links;
-	bool *port_up; /* hosts' ports: administratively up, as their monitor saw */
+	bool *port_up;            /* hosts' ports: administratively up, as their monitor saw */
 	uint32_t processes_count; /* nodes that are to have a process */
 	uint32_t started_count, ready_count;
 	struct channel up; /* to `up` */
@@ -165,8 +166,8 @@ struct supervisor {
 	uint32_t clients_count;
 	struct supervisor_job *jobs;
 	uint32_t jobs_count;
-	bool up_told; /* `up` has been told the end of the story */
-	bool kill_all;	  /* end strangers' processes too */
+	bool up_told;  /* `up` has been told the end of the story */
+	bool kill_all; /* end strangers' processes too */
 	int exit_code;
 	char failure[1024];
 	cJSON *missing; /* what was not ready in time */
@@ -181,8 +182,10 @@ int supervisor_main(int argc, char **argv);
 pid_t supervisor_start(const struct supervisor_options *options, int *fd);
 
 /* supervisor.c */
-int supervisor_watch(struct supervisor *s, int fd, struct supervisor_source *source, uint32_t events);
-void supervisor_rewatch(struct supervisor *s, int fd, struct supervisor_source *source, uint32_t events);
+int supervisor_watch(
+	struct supervisor *s, int fd, struct supervisor_source *source, uint32_t events);
+void supervisor_rewatch(
+	struct supervisor *s, int fd, struct supervisor_source *source, uint32_t events);
 /* Handles what has come, waits up to time_ms for it. False: the lab is to end. */
 bool supervisor_turn(struct supervisor *s, int time_ms);
 int64_t supervisor_clock_ms(void);
@@ -190,6 +193,12 @@ int64_t supervisor_clock_ms(void);
 void supervisor_fail(struct supervisor *s, int exit_code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void supervisor_progress(struct supervisor *s, const char *what, uint32_t done, uint32_t total);
+
+/* The end of the story for `up`, taken over; the connection closes once it is sent. */
+void supervisor_tell_last(struct supervisor *s, cJSON *object);
+
+/* supervisor_ready.c */
+void supervisor_ready_look(struct supervisor *s);
 
 /* supervisor_build.c */
 int supervisor_build(struct supervisor *s);
@@ -205,7 +214,8 @@ void supervisor_node_signal(struct supervisor_node *n, int signal_number);
 /* Tells the node what is asked of a port, where that is anything. */
 void supervisor_node_impair(struct supervisor_node *n, uint32_t port);
 /* Members of an impair request; their size. */
-int supervisor_impair_text(char *text, size_t size, const char *port, const struct node_impairment *i);
+int supervisor_impair_text(
+	char *text, size_t size, const char *port, const struct node_impairment *i);
 const char *supervisor_node_state_name(const struct supervisor_node *n);
 void supervisor_write_pids(struct supervisor *s);
 
@@ -229,11 +239,13 @@ int supervisor_listen(struct supervisor *s);
 void supervisor_client_put(struct supervisor_client *c, const char *text, size_t size);
 void supervisor_client_flush(struct supervisor_client *c);
 /* {"id":ID,"result":TEXT} and {"id":ID,"error":"..."}; a client that is NULL is no error. */
-void supervisor_client_result(struct supervisor_client *c, const char *id, const char *text, size_t size);
+void supervisor_client_result(
+	struct supervisor_client *c, const char *id, const char *text, size_t size);
 void supervisor_client_result_json(struct supervisor_client *c, const char *id, cJSON *result);
 void supervisor_client_error(struct supervisor_client *c, const char *id, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-void supervisor_clients_event(struct supervisor *s, const struct supervisor_node *n, const char *line);
+void supervisor_clients_event(
+	struct supervisor *s, const struct supervisor_node *n, const char *line);
 void supervisor_clients_reap(struct supervisor *s);
 void supervisor_clients_end(struct supervisor *s, cJSON *strangers);
 
@@ -250,6 +262,7 @@ cJSON *supervisor_status_failed(struct supervisor *s);
 
 /* supervisor_log.c */
 int supervisor_log_open(struct supervisor *s);
-void supervisor_log(struct supervisor *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void supervisor_log(struct supervisor *s, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #endif

@@ -8,10 +8,10 @@
 #include "cli/options.h"
 #include "cli/supervisor.h"
 
-#define TURN_EVERY	 16u /* nodes built between two looks at what has come */
-#define TABLE_BASE	 1000u /* route table and rule priority of a host's port: this + its number */
-#define BURST_WALL_NS	 250000ull /* the least quantum: a shaper may let go this much at once */
-#define RTO_MIN_MS	 200ull /* the kernel's own */
+#define TURN_EVERY    16u   /* nodes built between two looks at what has come */
+#define TABLE_BASE    1000u /* route table and rule priority of a host's port: this + its number */
+#define BURST_WALL_NS 250000ull /* the least quantum: a shaper may let go this much at once */
+#define RTO_MIN_MS    200ull    /* the kernel's own */
 
 static enum netns_ns_kind kind_of(const struct topo_node *node)
 {
@@ -196,7 +196,8 @@ void supervisor_configure_port(struct supervisor *s, uint32_t port, bool first)
 	add_routes(s, port);
 	if (!first)
 		return; /* rules and shapers stay while a port is down */
-	netns_route_rule(&s->batch, &p->address, TABLE_BASE + p->number, TABLE_BASE + p->number, port);
+	netns_route_rule(
+		&s->batch, &p->address, TABLE_BASE + p->number, TABLE_BASE + p->number, port);
 	add_shaper(s, port);
 }
 
@@ -262,9 +263,10 @@ static int start_nodes(struct supervisor *s)
 			if (err < 0)
 				supervisor_fail(s, CLI_UNABLE, "%s: can't start its process: %s%s",
 					s->topo->nodes[i].name, strerror(-err),
-					err == -EAGAIN ? ": raise the limit on processes (pids.max of the cgroup, "
-							 "kernel.pid_max, ulimit -u)" :
-							 "");
+					err == -EAGAIN ? ": raise the limit on processes (pids.max "
+							 "of the cgroup, "
+							 "kernel.pid_max, ulimit -u)"
+						       : "");
 		}
 		netns_ns_close(&n->ns);
 		if (i % TURN_EVERY == 0) {

@@ -11,7 +11,7 @@
 #include "cli/json_span.h"
 #include "cli/supervisor.h"
 
-#define BACKLOG	     64
+#define BACKLOG      64
 #define LAST_WORD_MS 1000 /* for clients to take what the lab's end tells them */
 
 static void watch_more(struct supervisor_client *c)
@@ -50,7 +50,8 @@ static void put_id(struct supervisor_client *c, const char *id)
 	supervisor_client_put(c, ",", 1);
 }
 
-void supervisor_client_result(struct supervisor_client *c, const char *id, const char *text, size_t size)
+void supervisor_client_result(
+	struct supervisor_client *c, const char *id, const char *text, size_t size)
 {
 	if (c == NULL)
 		return;
@@ -90,14 +91,16 @@ void supervisor_client_error(struct supervisor_client *c, const char *id, const 
 	cJSON_Delete(string);
 	put_id(c, id);
 	supervisor_client_put(c, "\"error\":", 8);
-	supervisor_client_put(c, quoted != NULL ? quoted : "\"\"", quoted != NULL ? strlen(quoted) : 2);
+	supervisor_client_put(
+		c, quoted != NULL ? quoted : "\"\"", quoted != NULL ? strlen(quoted) : 2);
 	supervisor_client_put(c, "}\n", 2);
 	cJSON_free(quoted);
 	supervisor_client_flush(c);
 }
 
 /* A node's event with its name in front: {"node":"NAME","event":...}. */
-void supervisor_clients_event(struct supervisor *s, const struct supervisor_node *n, const char *line)
+void supervisor_clients_event(
+	struct supervisor *s, const struct supervisor_node *n, const char *line)
 {
 	char head[TOPO_NODE_NAME_MAX + 16];
 	const char *members = strchr(line, '{');

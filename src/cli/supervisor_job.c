@@ -42,7 +42,8 @@ static void job_free(struct supervisor_job *job)
 }
 
 /* A new slot; NULL when memory is short. */
-static struct supervisor_answer *add_slot(struct supervisor_job *job, uint32_t node, const char *query)
+static struct supervisor_answer *add_slot(
+	struct supervisor_job *job, uint32_t node, const char *query)
 {
 	if (job->answers_count == job->answers_size) {
 		uint32_t size = job->answers_size == 0 ? 16 : 2 * job->answers_size;
@@ -53,7 +54,8 @@ static struct supervisor_answer *add_slot(struct supervisor_job *job, uint32_t n
 		job->answers = grown;
 		job->answers_size = size;
 	}
-	job->answers[job->answers_count] = (struct supervisor_answer){ .node = node, .query = query };
+	job->answers[job->answers_count] =
+		(struct supervisor_answer){ .node = node, .query = query };
 	return &job->answers[job->answers_count++];
 }
 
@@ -68,11 +70,12 @@ static void fail_slot(struct supervisor_answer *answer, const char *why)
 static const char *put_request(struct supervisor_node *n, const char *members, size_t size)
 {
 	char head[40];
-	int head_size = snprintf(head, sizeof(head), "{\"id\":%" PRId64 "%s", n->next_id, size > 0 ? "," : "");
+	int head_size = snprintf(
+		head, sizeof(head), "{\"id\":%" PRId64 "%s", n->next_id, size > 0 ? "," : "");
 
 	if (channel_put(&n->control, head, (size_t)head_size) < 0 ||
-		channel_put(&n->control, members, size) < 0 || channel_put(&n->control, "}\n", 2) < 0 ||
-		channel_send(&n->control) < 0)
+		channel_put(&n->control, members, size) < 0 ||
+		channel_put(&n->control, "}\n", 2) < 0 || channel_send(&n->control) < 0)
 		return "its control connection is stuck";
 	if (channel_sending(&n->control))
 		supervisor_rewatch(n->s, n->control.fd, &n->control_source, EPOLLIN | EPOLLOUT);
@@ -98,9 +101,9 @@ void supervisor_job_ask(struct supervisor_job *job, struct supervisor_node *n, c
 		fail_slot(answer, why);
 		return;
 	}
-	*request = (struct supervisor_request){ .id = n->next_id++,
-		.job = job,
-		.slot = job->answers_count - 1 };
+	*request = (struct supervisor_request){
+		.id = n->next_id++, .job = job, .slot = job->answers_count - 1
+	};
 	if (n->requests == NULL)
 		n->requests_end = &n->requests;
 	*n->requests_end = request;
@@ -126,7 +129,8 @@ static void take_answer(struct supervisor_answer *answer, const char *line, size
 	char text[256];
 
 	if (result.at == NULL) {
-		fail_slot(answer, json_span_string(error, text, sizeof(text)) ? text : "no reason given");
+		fail_slot(answer,
+			json_span_string(error, text, sizeof(text)) ? text : "no reason given");
 		return;
 	}
 	answer->text = malloc(result.size + 1);

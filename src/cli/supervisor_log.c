@@ -21,7 +21,8 @@
 
 /* Appends to log/<name>.log. Beyond the limit the file becomes <name>.log.old, so that the newest
  * lines are always there and two files are the most there are. */
-static void append(struct supervisor *s, const char *name, uint32_t *bytes, const char *text, size_t size)
+static void append(
+	struct supervisor *s, const char *name, uint32_t *bytes, const char *text, size_t size)
 {
 	char path[LAB_PATH_MAX], old[LAB_PATH_MAX + 4], file[TOPO_NODE_NAME_MAX + 16];
 	int fd;
@@ -52,7 +53,8 @@ void supervisor_log(struct supervisor *s, const char *format, ...)
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &day);
 	size = strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &day);
-	size += (size_t)snprintf(text + size, sizeof(text) - size, ".%03ld ", now.tv_nsec / 1000000);
+	size += (size_t)snprintf(
+		text + size, sizeof(text) - size, ".%03ld ", now.tv_nsec / 1000000);
 	va_start(arguments, format);
 	vsnprintf(text + size, sizeof(text) - size - 1, format, arguments);
 	va_end(arguments);

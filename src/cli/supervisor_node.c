@@ -24,7 +24,8 @@ const char *supervisor_node_state_name(const struct supervisor_node *n)
 	switch (n->state) {
 	case SUPERVISOR_NODE_EXTERNAL: return "external";
 	case SUPERVISOR_NODE_NONE: return "starting";
-	case SUPERVISOR_NODE_ALIVE: return n->ready ? "ready" : n->was_ready ? "degraded" : "starting";
+	case SUPERVISOR_NODE_ALIVE:
+		return n->ready ? "ready" : n->was_ready ? "degraded" : "starting";
 	case SUPERVISOR_NODE_FROZEN: return "frozen";
 	case SUPERVISOR_NODE_STOPPED: return "stopped";
 	case SUPERVISOR_NODE_DEAD: return "dead";
@@ -111,8 +112,8 @@ static uint32_t break_port(const struct topo *t, uint32_t link)
 {
 	enum topo_role a = t->nodes[t->ports[t->links[link].port_a].node].role;
 
-	return a == TOPO_ROLE_HOST || a == TOPO_ROLE_EXTERNAL ? t->links[link].port_b :
-								t->links[link].port_a;
+	return a == TOPO_ROLE_HOST || a == TOPO_ROLE_EXTERNAL ? t->links[link].port_b
+							      : t->links[link].port_a;
 }
 
 static bool port_wanted(const struct supervisor_node *n, uint32_t port)
@@ -140,7 +141,8 @@ int supervisor_node_ports(struct supervisor_node *n)
 	int err = visit(n, &v);
 
 	if (err < 0) {
-		supervisor_log(n->s, "%s: can't enter its namespace: %s", node->name, strerror(-err));
+		supervisor_log(
+			n->s, "%s: can't enter its namespace: %s", node->name, strerror(-err));
 		return err;
 	}
 	for (uint32_t i = 0; i < node->ports_count; i++)
@@ -289,7 +291,8 @@ static void reap(void *user, uint32_t events)
 
 /* What it says. */
 
-static void hear_event(struct supervisor_node *n, const char *line, size_t size, struct json_span event)
+static void hear_event(
+	struct supervisor_node *n, const char *line, size_t size, struct json_span event)
 {
 	if (json_span_is(event, "started") && !n->started) {
 		n->started = true;
@@ -412,8 +415,9 @@ int supervisor_node_spawn(struct supervisor_node *n)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	ns_fd = open_namespace(n);
-	err = ns_fd < 0 ? ns_fd : channel_open(&n->control, ends[0], SUPERVISOR_ANSWER_BYTES_MAX,
-						  SUPERVISOR_REQUEST_BYTES_MAX);
+	err = ns_fd < 0 ? ns_fd
+			: channel_open(&n->control, ends[0], SUPERVISOR_ANSWER_BYTES_MAX,
+				  SUPERVISOR_REQUEST_BYTES_MAX);
 	if (err == 0) {
 		pid = spawn_at(n, ns_fd, ends[1]);
 		err = pid < 0 ? (int)pid : 0;
@@ -485,7 +489,8 @@ void supervisor_node_impair(struct supervisor_node *n, uint32_t port)
 	static const struct node_impairment none;
 	const struct topo_port *p = &n->s->topo->ports[port];
 	struct supervisor_link *link = &n->s->links[p->link];
-	struct node_impairment *i = &link->impairment[n->s->topo->links[p->link].port_a == port ? 0 : 1];
+	struct node_impairment *i =
+		&link->impairment[n->s->topo->links[p->link].port_a == port ? 0 : 1];
 	struct supervisor_job *job;
 	char text[384];
 	int size;
@@ -513,7 +518,8 @@ void supervisor_write_pids(struct supervisor *s)
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
 		if (s->nodes[i].pid != 0)
 			size += (size_t)snprintf(text + size, cap - size, "%d %llu %s\n",
-				(int)s->nodes[i].pid, s->nodes[i].start_time, s->topo->nodes[i].name);
+				(int)s->nodes[i].pid, s->nodes[i].start_time,
+				s->topo->nodes[i].name);
 	err = lab_write_file(lab_path(path, s->topo->name, "pids"), text, size);
 	free(text);
 	if (err < 0)

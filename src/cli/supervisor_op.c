@@ -23,7 +23,7 @@
 #include "cli/json_span.h"
 #include "cli/supervisor.h"
 
-#define ID_MAX	   64
+#define ID_MAX     64
 #define RESTART_MS 30000 /* until a node that was started is ready, at least */
 
 struct request {
@@ -87,11 +87,11 @@ static void relayed(struct supervisor_job *job)
 	const struct supervisor_answer *a = &job->answers[0];
 
 	if (job->answers_count == 0 || a->text == NULL)
-		supervisor_client_error(job->client, job->id, "%s: no answer",
-			job->s->topo->nodes[job->node].name);
-	else if (a->failed)
 		supervisor_client_error(
-			job->client, job->id, "%s: %s", job->s->topo->nodes[job->node].name, a->text);
+			job->client, job->id, "%s: no answer", job->s->topo->nodes[job->node].name);
+	else if (a->failed)
+		supervisor_client_error(job->client, job->id, "%s: %s",
+			job->s->topo->nodes[job->node].name, a->text);
 	else
 		supervisor_client_result(job->client, job->id, a->text, a->size);
 }
@@ -211,15 +211,16 @@ static void op_lab(const struct request *r)
 {
 	char text[160];
 	int size = snprintf(text, sizeof(text),
-		"{\"lab\":\"%s\",\"time_dilation\":%" PRIu32 ",\"epoch_ns\":%" PRIu64 "}", r->s->topo->name,
-		r->s->topo->time_dilation, r->s->epoch_ns);
+		"{\"lab\":\"%s\",\"time_dilation\":%" PRIu32 ",\"epoch_ns\":%" PRIu64 "}",
+		r->s->topo->name, r->s->topo->time_dilation, r->s->epoch_ns);
 
 	supervisor_client_result(r->client, r->id, text, (size_t)size);
 }
 
 /* link */
 
-int supervisor_impair_text(char *text, size_t size, const char *port, const struct node_impairment *i)
+int supervisor_impair_text(
+	char *text, size_t size, const char *port, const struct node_impairment *i)
 {
 	return snprintf(text, size,
 		"\"op\":\"impair\",\"port\":\"%s\",\"impairment\":{\"loss_ppm\":%" PRIu32
@@ -268,7 +269,8 @@ static void impaired(struct supervisor_job *job)
 		const struct supervisor_answer *a = &job->answers[i];
 
 		/* One that doesn't run is told when it is started. */
-		if ((a->text == NULL || a->failed) && job->s->nodes[a->node].state == SUPERVISOR_NODE_ALIVE) {
+		if ((a->text == NULL || a->failed) &&
+			job->s->nodes[a->node].state == SUPERVISOR_NODE_ALIVE) {
 			supervisor_client_error(job->client, job->id, "%s: %s",
 				job->s->topo->nodes[a->node].name,
 				a->text != NULL ? a->text : "no answer");
@@ -291,7 +293,8 @@ static void tell_ends(const struct request *r, uint32_t link)
 			text, sizeof(text), p->name, &r->s->links[link].impairment[end]);
 
 		if (r->s->nodes[p->node].state != SUPERVISOR_NODE_EXTERNAL)
-			supervisor_job_ask(job, &r->s->nodes[p->node], "impair", text, (size_t)size);
+			supervisor_job_ask(
+				job, &r->s->nodes[p->node], "impair", text, (size_t)size);
 	}
 }
 
@@ -374,15 +377,15 @@ static void process_done(struct supervisor_job *job)
 	else if (job->over == process_ended)
 		supervisor_client_error(job->client, job->id, "%s: its process doesn't end", name);
 	else if (n->state != SUPERVISOR_NODE_ALIVE)
-		supervisor_client_error(job->client, job->id, "%s: its process ended with code %d: %s",
-			name, n->exit_code, n->last_line);
+		supervisor_client_error(job->client, job->id,
+			"%s: its process ended with code %d: %s", name, n->exit_code, n->last_line);
 	else
 		supervisor_client_error(job->client, job->id,
 			"%s: started, but not ready in time: see dsfemu status", name);
 }
 
-static void wait_process(
-	const struct request *r, struct supervisor_node *n, int time_ms, bool (*over)(struct supervisor_job *job))
+static void wait_process(const struct request *r, struct supervisor_node *n, int time_ms,
+	bool (*over)(struct supervisor_job *job))
 {
 	struct supervisor_job *job = new_job(r, time_ms, process_done);
 
@@ -455,7 +458,8 @@ static void op_process(const struct request *r)
 	if (n == NULL)
 		return;
 	if (n->state == SUPERVISOR_NODE_EXTERNAL) {
-		supervisor_client_error(r->client, r->id, "%s: an external node has no process of ours",
+		supervisor_client_error(r->client, r->id,
+			"%s: an external node has no process of ours",
 			r->s->topo->nodes[n->index].name);
 	} else if (json_span_is(action, "start")) {
 		start_process(r, n);

@@ -26,7 +26,8 @@ struct supervisor_job *supervisor_status_ask(struct supervisor *s, struct superv
 	for (uint32_t i = 0; job != NULL && i < s->topo->nodes_count; i++) {
 		if (s->nodes[i].state != SUPERVISOR_NODE_ALIVE)
 			continue;
-		supervisor_job_ask(job, &s->nodes[i], "fidelity", ASK_FIDELITY, strlen(ASK_FIDELITY));
+		supervisor_job_ask(
+			job, &s->nodes[i], "fidelity", ASK_FIDELITY, strlen(ASK_FIDELITY));
 		if (ports)
 			supervisor_job_ask(job, &s->nodes[i], "port", ASK_PORTS, strlen(ASK_PORTS));
 	}
@@ -58,7 +59,8 @@ static void add_nodes(const struct supervisor *s, cJSON *status)
 enum port_state { PORT_UNKNOWN, PORT_DOWN, PORT_UP };
 
 /* A node's rows: {"port":"fab0","carrier":true,"live":true,...}. */
-static void read_ports(const struct supervisor *s, const struct supervisor_answer *a, uint8_t *ports)
+static void read_ports(
+	const struct supervisor *s, const struct supervisor_answer *a, uint8_t *ports)
 {
 	const struct topo_node *node = &s->topo->nodes[a->node];
 	cJSON *rows = cJSON_ParseWithLength(a->text, a->size), *row;
@@ -70,7 +72,8 @@ static void read_ports(const struct supervisor *s, const struct supervisor_answe
 			  cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "live"));
 
 		for (uint32_t i = 0; cJSON_IsString(name) && i < node->ports_count; i++)
-			if (strcmp(s->topo->ports[node->first_port + i].name, name->valuestring) == 0)
+			if (strcmp(s->topo->ports[node->first_port + i].name, name->valuestring) ==
+				0)
 				ports[node->first_port + i] = up ? PORT_UP : PORT_DOWN;
 	}
 	cJSON_Delete(rows);
@@ -117,7 +120,8 @@ static bool add_links(const struct supervisor *s, const uint8_t *ports, cJSON *s
 	return all_up;
 }
 
-static cJSON *make(struct supervisor *s, const char *state, const uint8_t *ports, const struct fidelity *f)
+static cJSON *make(
+	struct supervisor *s, const char *state, const uint8_t *ports, const struct fidelity *f)
 {
 	cJSON *status = cJSON_CreateObject(), *state_item;
 	bool all_up;

@@ -36,7 +36,8 @@ static bool read_number(const char *text, const struct unit *units, uint64_t *va
 
 		if (strcmp(at, u->name) != 0)
 			continue;
-		total = (unsigned __int128)whole * u->factor + (unsigned __int128)part * u->factor / scale;
+		total = (unsigned __int128)whole * u->factor +
+			(unsigned __int128)part * u->factor / scale;
 		*value = (uint64_t)total;
 		return total <= INT64_MAX;
 	}
