@@ -33,11 +33,14 @@ struct sim_device {
 
 struct sim_link {
 	uint32_t epoch;
-	bool down;
+	bool down; /* was taken down */
+	bool up;   /* carries: not taken down, both ends live */
 };
 
 struct sim {
 	const struct topo *topo;
+	uint64_t seed;
+	const struct dsf_trace *trace;
 	struct dsf_memory memory;
 	struct sim_device *devices;
 	struct sim_link *links;
@@ -108,8 +111,10 @@ static void send_frame(struct sim *s, uint32_t index, const struct node_output *
 	const struct topo_link *link = &s->topo->links[port->link];
 	struct sim_frame *f;
 
-	if (s->links[port->link].down) {
+	if (!s->links[port->link].up) {
 		s->stats.frames_cut++;
+		if (!port->ethernet)
+			s->stats.cells_cut += dsf_load_be16(out->head + 16);
 		node_frame_done(s->devices[index].node, out->buffer);
 		return;
 	}
@@ -164,6 +169,14 @@ static void expire_due(struct sim *s, uint32_t index)
 		node_expire(n, s->now);
 }
 
+/* A frame that its link lost. */
+static void cut(struct sim *s, const struct sim_frame *f)
+{
+	s->stats.frames_cut++;
+	if (!s->topo->ports[f->source].ethernet)
+		s->stats.cells_cut += dsf_load_be16(f->bytes + 16);
+}
+
 static void deliver(struct sim *s, struct sim_frame *f)
 {
 	const struct topo_port *source = &s->topo->ports[f->source];
@@ -171,10 +184,12 @@ static void deliver(struct sim *s, struct sim_frame *f)
 	struct node_frame frame = { f->bytes, f->stored, f->size, f->checksum_start,
 		f->checksum_offset };
 
+	if (f->bytes == NULL) { /* counted when its sender died */
+		dsf_pool_give(&s->frames, f);
+		return;
+	}
 	if (s->links[source->link].epoch != f->epoch) {
-		s->stats.frames_cut++;
-		if (!source->ethernet)
-			s->stats.cells_cut += dsf_load_be16(f->bytes + 16);
+		cut(s, f);
 	} else {
 		s->stats.frames++;
 		fold(s, s->now.ns);
@@ -186,14 +201,15 @@ static void deliver(struct sim *s, struct sim_frame *f)
 	}
 	node_frame_done(s->devices[source->node].node, f->buffer);
 	dsf_pool_give(&s->frames, f);
-	drain(s, target->node);
+	if (s->devices[target->node].node != NULL)
+		drain(s, target->node);
 }
 
 static void run_deadline(struct sim *s, uint32_t index)
 {
 	struct sim_device *d = &s->devices[index];
 
-	if (d->scheduled_at.ns != s->now.ns)
+	if (d->scheduled_at.ns != s->now.ns || d->node == NULL)
 		return; /* another one has taken its place */
 	d->scheduled_at = DSF_NEVER;
 	expire_due(s, index);
@@ -243,7 +259,7 @@ bool sim_run_while(
 bool sim_ready(const struct sim *s)
 {
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
-		if (s->devices[i].node != NULL && !node_ready(s->devices[i].node))
+		if (s->devices[i].node == NULL || !node_ready(s->devices[i].node))
 			return false;
 	return true;
 }
@@ -252,26 +268,111 @@ static void set_carrier(struct sim *s, uint32_t port, bool up)
 {
 	const struct topo_port *p = &s->topo->ports[port];
 
+	if (s->devices[p->node].node == NULL)
+		return;
 	node_carrier(s->devices[p->node].node, p->number, up, s->now);
 	drain(s, p->node);
 }
 
+static bool alive(const struct sim *s, uint32_t port)
+{
+	return s->devices[s->topo->ports[port].node].node != NULL;
+}
+
+/* Both ends see what has become of a link: it carries while it is up and both ends live. */
+static void update_link(struct sim *s, uint32_t link)
+{
+	const struct topo_link *l = &s->topo->links[link];
+	bool up = !s->links[link].down && alive(s, l->port_a) && alive(s, l->port_b);
+
+	if (s->links[link].up == up)
+		return;
+	s->links[link].up = up;
+	s->links[link].epoch++;
+	set_carrier(s, l->port_a, up);
+	set_carrier(s, l->port_b, up);
+}
+
 void sim_link_set(struct sim *s, uint32_t link, bool up)
 {
-	struct sim_link *l = &s->links[link];
-
-	if (l->down != up)
+	if (s->links[link].down != up)
 		return;
-	l->down = !up;
-	l->epoch++;
-	set_carrier(s, s->topo->links[link].port_a, up);
-	set_carrier(s, s->topo->links[link].port_b, up);
+	s->links[link].down = !up;
+	update_link(s, link);
+}
+
+/* Takes back the buffers of frames on their way that a dying node sent. */
+static void take_back(struct sim *s, uint32_t node)
+{
+	for (uint32_t i = 0; i < s->queue.count; i++) {
+		struct sim_frame *f = (struct sim_frame *)(uintptr_t)s->queue.entries[i].value;
+
+		if ((s->queue.entries[i].value & DEADLINE_BIT) || f->bytes == NULL ||
+			s->topo->ports[f->source].node != node)
+			continue;
+		cut(s, f);
+		node_frame_done(s->devices[node].node, f->buffer);
+		f->bytes = NULL;
+	}
+}
+
+void sim_node_stop(struct sim *s, uint32_t node)
+{
+	const struct topo_node *n = &s->topo->nodes[node];
+	struct node *dying = s->devices[node].node;
+
+	if (dying == NULL)
+		return;
+	take_back(s, node);
+	s->devices[node].node = NULL;
+	for (uint32_t i = 0; i < n->ports_count; i++)
+		update_link(s, topo_node_port(s->topo, n, i)->link);
+	node_free(dying);
+}
+
+static struct node *make_node(struct sim *s, uint32_t index)
+{
+	struct node_config config = { .topo = s->topo,
+		.index = index,
+		.memory = &s->memory,
+		.trace = s->trace,
+		.seed = s->seed,
+		.control_dilation = 1,
+		.simulated = true };
+
+	return node_new(&config, s->now);
+}
+
+int sim_node_start(struct sim *s, uint32_t node)
+{
+	const struct topo_node *n = &s->topo->nodes[node];
+	struct sim_device *d = &s->devices[node];
+
+	if (d->node != NULL)
+		return 0;
+	d->node = make_node(s, node);
+	if (d->node == NULL)
+		return -ENOMEM;
+	d->scheduled_at = DSF_NEVER;
+	for (uint32_t i = 0; i < n->ports_count; i++)
+		update_link(s, topo_node_port(s->topo, n, i)->link);
+	drain(s, node);
+	return 0;
+}
+
+int sim_node_restart(struct sim *s, uint32_t node)
+{
+	sim_node_stop(s, node);
+	return sim_node_start(s, node);
 }
 
 int sim_command(struct sim *s, uint32_t node, const struct node_command *command)
 {
-	int err = node_command(s->devices[node].node, command, s->now);
+	int err;
 
+	if (s->devices[node].node == NULL)
+		return -DSF_E_STATE;
+	err = node_command(s->devices[node].node, command, s->now);
 	drain(s, node);
 	return err;
 }
@@ -284,19 +385,11 @@ void sim_view(const struct sim *s, uint32_t node, enum node_query query, uint32_
 			node_view(s->devices[i].node, query, filter, row_fn, user, s->now);
 }
 
-static int make_devices(struct sim *s, const struct sim_config *config)
+static int make_devices(struct sim *s)
 {
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++) {
-		struct node_config node = { .topo = s->topo,
-			.index = i,
-			.memory = &s->memory,
-			.trace = config->trace,
-			.seed = config->seed,
-			.control_dilation = 1,
-			.simulated = true };
-
 		s->devices[i].scheduled_at = DSF_NEVER;
-		s->devices[i].node = node_new(&node, s->now);
+		s->devices[i].node = make_node(s, i);
 		if (s->devices[i].node == NULL)
 			return -ENOMEM;
 	}
@@ -310,11 +403,13 @@ struct sim *sim_new(const struct sim_config *config)
 	if (s == NULL)
 		return NULL;
 	s->topo = config->topo;
+	s->seed = config->seed;
+	s->trace = config->trace;
 	s->memory = (struct dsf_memory){ allocate, release, NULL };
 	dsf_pool_init(&s->frames, &s->memory, sizeof(struct sim_frame), FRAMES_SLAB, FRAMES_MAX);
 	s->devices = calloc(s->topo->nodes_count, sizeof(*s->devices));
 	s->links = calloc(s->topo->links_count, sizeof(*s->links));
-	if (s->devices == NULL || s->links == NULL || make_devices(s, config) < 0) {
+	if (s->devices == NULL || s->links == NULL || make_devices(s) < 0) {
 		sim_free(s);
 		return NULL;
 	}
@@ -334,7 +429,7 @@ void sim_free(struct sim *s)
 	while (sim_queue_pop(&s->queue, &e)) {
 		struct sim_frame *f = (struct sim_frame *)(uintptr_t)e.value;
 
-		if (e.value & DEADLINE_BIT)
+		if ((e.value & DEADLINE_BIT) || f->bytes == NULL)
 			continue;
 		node_frame_done(s->devices[s->topo->ports[f->source].node].node, f->buffer);
 	}

@@ -42,15 +42,28 @@ int sim_run_until(struct sim *s, dsf_instant until);
 bool sim_run_while(
 	struct sim *s, bool (*go_on)(void *user, struct sim *s), void *user, dsf_instant until);
 
-/* True while every device says that it is ready. */
+/* True while every device says that it is ready; a dead one isn't. */
 bool sim_ready(const struct sim *s);
 
+/* NULL: it is dead. */
 struct node *sim_node(struct sim *s, uint32_t index);
 
 /* Takes a link (topo->links index) down or up, now: both ends see the carrier, what is on it is
  * lost. */
 void sim_link_set(struct sim *s, uint32_t link, bool up);
 
+/* A device dies: its links lose carrier, what it held and what is on its links is lost, its state is
+ * gone. Nothing when it is dead already. */
+void sim_node_stop(struct sim *s, uint32_t node);
+
+/* A dead device comes back empty, with carrier on every link that is up at both ends. 0, or
+ * -ENOMEM: it stays dead. */
+int sim_node_start(struct sim *s, uint32_t node);
+
+/* Stop and start at one instant. */
+int sim_node_restart(struct sim *s, uint32_t node);
+
+/* -DSF_E_STATE: the node is dead. */
 int sim_command(struct sim *s, uint32_t node, const struct node_command *command);
 
 /* Rows of one node, or of all in order of nodes (TOPO_NONE). */
