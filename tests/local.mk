@@ -76,6 +76,10 @@ UNIT_TESTS += tests/unit/netns_sweep
 # cli
 
 SIM_TESTS =
+# These link a generator of packets in place of the host.
+FABRIC_SIM_SOURCES = tests/sim/generator.c tests/sim/generator.h tests/sim/lab.c tests/sim/lab.h
+SIM_TESTS += tests/sim/fabric_load
+tests_sim_fabric_load_SOURCES = tests/sim/fabric_load.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/metaroce_host
 SIM_TESTS += tests/sim/metaroce_write
 

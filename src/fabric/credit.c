@@ -2,8 +2,10 @@
 #include <assert.h>
 #include "base/err.h"
 
-/* A port with more than this waiting gives less than its rate; with four times that, nothing. */
-#define BACKLOG_MARK_BYTES (2u * FABRIC_CREDIT_BURST_BYTES)
+/* A port with more than this waiting gives less than its rate; with twice that, nothing. */
+#define BACKLOG_MARK_BYTES (4u * FABRIC_CREDIT_BURST_BYTES)
+#define BACKLOG_LESS       16u
+#define BACKLOG_MORE       32u
 
 void fabric_credits_close(struct fabric_credits *s)
 {
@@ -146,12 +148,15 @@ void fabric_credit_congested(struct fabric_credits *s, uint32_t system_port)
 		p->congested = true;
 }
 
-void fabric_credit_backlog(struct fabric_credits *s, uint32_t system_port, uint64_t bytes)
+void fabric_credit_backlog(
+	struct fabric_credits *s, uint32_t system_port, uint64_t bytes, dsf_instant now)
 {
 	struct fabric_credit_port *p = find_port(s, system_port);
 
-	if (p != NULL)
+	if (p != NULL) {
 		p->backlog_bytes = bytes;
+		p->backlog_at = now;
+	}
 }
 
 static void adapt_factor(struct fabric_credits *s, struct fabric_credit_port *p, dsf_instant now)
@@ -252,14 +257,26 @@ static uint32_t grant_one(
 	return credit;
 }
 
-static uint64_t effective_rate(const struct fabric_credit_port *p)
+/* What waits at the port by now: it has been draining since the node last said. */
+static uint64_t backlog(const struct fabric_credit_port *p, dsf_instant now)
+{
+	uint64_t drained = dsf_bytes_of_time(dsf_time_since(p->backlog_at, now), p->rate_bps);
+
+	return p->backlog_bytes > drained ? p->backlog_bytes - drained : 0;
+}
+
+/* Packets come out of reassembly in bursts, and time in which the port has nothing to send is lost
+ * for good. So it is granted a little more than its rate until enough waits there. */
+static uint64_t effective_rate(const struct fabric_credit_port *p, dsf_instant now)
 {
 	uint64_t rate = p->rate_bps < UINT64_MAX / FABRIC_CREDIT_FACTOR_ONE
 				? p->rate_bps * p->factor / FABRIC_CREDIT_FACTOR_ONE
 				: p->rate_bps;
 
-	if (p->backlog_bytes > BACKLOG_MARK_BYTES)
-		rate -= rate / 16;
+	if (backlog(p, now) > BACKLOG_MARK_BYTES)
+		rate -= rate / BACKLOG_LESS;
+	else
+		rate += rate / BACKLOG_MORE;
 	return rate > 0 ? rate : 1; /* 0 would mean unlimited */
 }
 
@@ -282,9 +299,8 @@ static void tick(struct fabric_credits *s, struct fabric_credit_port *p, dsf_ins
 	uint32_t credit;
 
 	adapt_factor(s, p, now);
-	if (p->backlog_bytes > 4u * BACKLOG_MARK_BYTES) {
+	if (backlog(p, now) > 2u * BACKLOG_MARK_BYTES) {
 		p->next_at = dsf_time_after(now, burst_ns);
-		p->backlog_bytes -= FABRIC_CREDIT_BURST_BYTES;
 		return;
 	}
 	while (granted < most && (credit = grant_one(s, p, local_only, &remote)) > 0) {
@@ -296,7 +312,7 @@ static void tick(struct fabric_credits *s, struct fabric_credit_port *p, dsf_ins
 		p->next_at = s->fabric_next_at;
 	else if (p->rate_bps > 0)
 		p->next_at = dsf_time_after(dsf_time_max(p->next_at, now),
-			dsf_time_of_bytes(granted, effective_rate(p)));
+			dsf_time_of_bytes(granted, effective_rate(p, now)));
 	else
 		p->next_at = dsf_time_after(now, 1);
 }

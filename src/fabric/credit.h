@@ -7,6 +7,9 @@
  * to a credit. A port that has something to grant ticks once a burst (about one train); one that
  * hasn't, doesn't. A source gets one grant cell a burst, with its running total.
  *
+ * A port is granted a little more than its rate until a few trains wait at it, and less above that:
+ * packets come out of reassembly in bursts, and time in which a port has nothing to send is lost.
+ *
  * All remote grants of a switch together never exceed what its live fabric links can deliver; what
  * that leaves of a port's time its own switch may use. Cells that met a queue over its mark, and
  * packets that pile up at the port itself, lower the rate.
@@ -59,7 +62,8 @@ struct fabric_credit_port {
 	bool congested; /* since the last change of factor */
 	dsf_instant factor_at;
 	dsf_instant next_at;    /* the port's time is given away until here */
-	uint64_t backlog_bytes; /* what waits at the port, as the node last said */
+	uint64_t backlog_bytes; /* what waited at the port when the node last said */
+	dsf_instant backlog_at; /* when that was */
 	struct dsf_heap_entry timer;
 	struct fabric_credit_class classes[FABRIC_CLASSES];
 	uint64_t granted_total;
@@ -113,7 +117,8 @@ int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_k
 void fabric_credit_congested(struct fabric_credits *s, uint32_t system_port);
 
 /* Bytes that wait at the port after a packet was queued there. */
-void fabric_credit_backlog(struct fabric_credits *s, uint32_t system_port, uint64_t bytes);
+void fabric_credit_backlog(
+	struct fabric_credits *s, uint32_t system_port, uint64_t bytes, dsf_instant now);
 
 static inline dsf_instant fabric_credits_deadline(const struct fabric_credits *s)
 {

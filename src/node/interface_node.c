@@ -153,7 +153,7 @@ static void deliver(struct node_interface *n, struct fabric_packet *packet, dsf_
 	}
 	node_ethernet_send(&n->ethernet, port, packet, now);
 	fabric_credit_backlog(
-		&n->credits, system_port, node_ethernet_backlog(&n->ethernet, port, now));
+		&n->credits, system_port, node_ethernet_backlog(&n->ethernet, port, now), now);
 }
 
 static void take_cell(void *owner, uint32_t port, const struct fabric_cell *cell,
