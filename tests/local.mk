@@ -78,6 +78,10 @@ UNIT_TESTS += tests/unit/netns_sweep
 SIM_TESTS =
 # These link a generator of packets in place of the host.
 FABRIC_SIM_SOURCES = tests/sim/generator.c tests/sim/generator.h tests/sim/lab.c tests/sim/lab.h
+SIM_TESTS += tests/sim/fabric_faults
+tests_sim_fabric_faults_SOURCES = tests/sim/fabric_faults.c $(FABRIC_SIM_SOURCES)
+SIM_TESTS += tests/sim/fabric_repeat
+tests_sim_fabric_repeat_SOURCES = tests/sim/fabric_repeat.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_load
 tests_sim_fabric_load_SOURCES = tests/sim/fabric_load.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/metaroce_host
