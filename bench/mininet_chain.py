@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 """Mininet with userspace Open vSwitch: what the chain benchmark is compared with.
 
-usage: mininet_chain.py updown HOSTS SWITCHES
-       mininet_chain.py chain BLAST SINK PAYLOAD-BYTES SECONDS [PACKETS-PER-SECOND]
+usage: mininet_chain.py chain BLAST SINK PAYLOAD-BYTES SECONDS [PACKETS-PER-SECOND]
        mininet_chain.py ping COUNT
 
 Runs in the network namespace it is started in (scripts/bench gives it one of its own, with its own
@@ -34,19 +33,6 @@ class Chain(Topo):
         self.addLink(switches[0], switches[1])
         self.addLink(switches[1], switches[2])
         self.addLink(switches[2], last)
-
-
-class Leaves(Topo):
-    """Two tiers, like a zone: every leaf to every spine, hosts spread over the leaves."""
-
-    def build(self, hosts, switches):
-        spines = [self.addSwitch(f"s{i + 1}") for i in range(max(1, switches // 5))]
-        leaves = [self.addSwitch(f"s{i + 1}") for i in range(len(spines), switches)]
-        for leaf in leaves:
-            for spine in spines:
-                self.addLink(leaf, spine)
-        for i in range(hosts):
-            self.addLink(self.addHost(f"h{i + 1}"), leaves[i % len(leaves)])
 
 
 def start(topo):
@@ -87,14 +73,6 @@ def ping(count):
     return {"average_ms": float(average.group(1)) if average else None}
 
 
-def updown(hosts, switches):
-    before = time.monotonic()
-    net = start(Leaves(hosts=hosts, switches=switches))
-    up = time.monotonic()
-    net.stop()
-    return {"up_seconds": up - before, "down_seconds": time.monotonic() - up}
-
-
 def main():
     setLogLevel("error")
     command, arguments = sys.argv[1], sys.argv[2:]
@@ -102,8 +80,6 @@ def main():
         result = chain(*arguments[:4], arguments[4:5])
     elif command == "ping":
         result = ping(int(arguments[0]))
-    elif command == "updown":
-        result = updown(int(arguments[0]), int(arguments[1]))
     else:
         sys.exit(__doc__)
     print(json.dumps(result))

@@ -52,7 +52,8 @@ static double cpu_seconds(void)
 
 static int bound_socket(int port)
 {
-	struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port) };
+	struct sockaddr_in6 address = { .sin6_family = AF_INET6,
+		.sin6_port = htons((uint16_t)port) };
 	int fd = socket(AF_INET6, SOCK_DGRAM, 0), bytes = 64 << 20, yes = 1, no = 0;
 
 	if (fd < 0)

@@ -99,6 +99,7 @@ BATS_TESTS += tests/integration/completion.bats
 BATS_TESTS += tests/integration/files.bats
 BATS_TESTS += tests/integration/kernel.bats
 BATS_TESTS += tests/integration/sim.bats
+BATS_TESTS += tests/integration/uring.bats
 
 EXTRA_DIST += tests/fuzz/corpus tests/integration/traffic.bash tests/memory.h tests/tap.h tests/topologies $(BATS_TESTS)
 
