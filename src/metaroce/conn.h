@@ -324,6 +324,8 @@ void metaroce_path_moved(
 void metaroce_path_answered(struct metaroce_path *p, uint8_t epoch, dsf_instant tx_at, dsf_instant now);
 void metaroce_path_expire(struct metaroce_path *p, dsf_instant now);
 void metaroce_path_carrier(struct metaroce_path *p, bool up, dsf_instant now);
+/* The connection has work again: a path in doubt that had come to rest probes. */
+void metaroce_path_resume(struct metaroce_path *p, dsf_instant now);
 /* Forgets everything under way. */
 void metaroce_path_clear(struct metaroce_path *p);
 /* The record's message needs it no more: an empty packet may fill its number. */

@@ -361,7 +361,7 @@ static void reroute(struct metaroce_path *p)
 	p->epoch++;
 	p->source_port = draw_port(c->m, p->source_port);
 	p->plane = p->home;
-	if (c->good_count > 0 && metaroce_conn_uses(c, p->home))
+	if (c->good_count > 0)
 		return;
 	for (uint32_t i = 0; i < planes; i++) {
 		uint32_t plane = (p->home + p->failures + i) % planes;
@@ -492,6 +492,17 @@ void metaroce_path_carrier(struct metaroce_path *p, bool up, dsf_instant now)
 		p->plane = p->home;
 		p->epoch++;
 	}
+	p->probes = 1;
+	p->last_at = now;
+	probe(p);
+	arm(p);
+}
+
+void metaroce_path_resume(struct metaroce_path *p, dsf_instant now)
+{
+	if (p->state == METAROCE_PATH_GOOD || metaroce_timer_runs(&p->timer) ||
+		!metaroce_conn_uses(p->conn, p->plane))
+		return;
 	p->probes = 1;
 	p->last_at = now;
 	probe(p);

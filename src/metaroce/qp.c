@@ -171,6 +171,8 @@ int metaroce_post_write(
 	if (c->messages++ == 0) {
 		c->progress_at = now;
 		c->tries = 0;
+		for (uint32_t i = 0; c->good_count < c->paths_count && i < c->paths_count; i++)
+			metaroce_path_resume(&c->paths[i], now);
 	}
 	c->backlog += w->size;
 	qp->view.messages_posted++;
