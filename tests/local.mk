@@ -50,6 +50,8 @@ UNIT_TESTS += tests/unit/view_rows
 UNIT_TESTS += tests/unit/view_show
 
 # metaroce
+UNIT_TESTS += tests/unit/metaroce_core
+UNIT_TESTS += tests/unit/metaroce_wire
 
 # workload
 
@@ -84,10 +86,13 @@ SIM_TESTS += tests/sim/fabric_repeat
 tests_sim_fabric_repeat_SOURCES = tests/sim/fabric_repeat.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_load
 tests_sim_fabric_load_SOURCES = tests/sim/fabric_load.c $(FABRIC_SIM_SOURCES)
+SIM_TESTS += tests/sim/metaroce_faults
 SIM_TESTS += tests/sim/metaroce_host
 SIM_TESTS += tests/sim/metaroce_write
 
 FUZZ_TARGETS =
+FUZZ_TARGETS += tests/fuzz/metaroce_state
+FUZZ_TARGETS += tests/fuzz/metaroce_wire
 FUZZ_TARGETS += tests/fuzz/ip_ndp
 FUZZ_TARGETS += tests/fuzz/ip_packet
 FUZZ_TARGETS += tests/fuzz/topo_file

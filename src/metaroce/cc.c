@@ -3,10 +3,11 @@
 #define ALPHA_SHIFT 4u /* weight of one round in alpha: 1/16, as DCTCP */
 
 void metaroce_cc_init(
-	struct metaroce_window *w, uint32_t bytes, uint32_t bytes_max, uint32_t step)
+	struct metaroce_window *w, uint32_t bytes, uint32_t bytes_min, uint32_t bytes_max, uint32_t step)
 {
-	*w = (struct metaroce_window){ .bytes = bytes > step ? bytes : step,
-		.bytes_max = bytes_max > step ? bytes_max : step,
+	*w = (struct metaroce_window){ .bytes = bytes > bytes_min ? bytes : bytes_min,
+		.bytes_min = bytes_min,
+		.bytes_max = bytes_max > bytes_min ? bytes_max : bytes_min,
 		.step = step,
 		.alpha = METAROCE_CC_ONE, /* the first mark halves */
 		.slow_start = true };
@@ -33,7 +34,7 @@ static void cut(struct metaroce_window *w, uint32_t alpha)
 {
 	uint32_t bytes = w->bytes - (uint32_t)((uint64_t)w->bytes * alpha / (2 * METAROCE_CC_ONE));
 
-	w->bytes = bytes > w->step ? bytes : w->step;
+	w->bytes = bytes > w->bytes_min ? bytes : w->bytes_min;
 	w->cut = true;
 	w->slow_start = false;
 }

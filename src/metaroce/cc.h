@@ -18,7 +18,8 @@
 struct metaroce_window {
 	uint32_t bytes;
 	uint32_t bytes_max;
-	uint32_t step;  /* growth per round trip after the first mark; also the least window */
+	uint32_t step;  /* growth per round trip after the first mark */
+	uint32_t bytes_min;
 	uint32_t alpha; /* marked fraction, smoothed */
 	uint32_t grown; /* rest of growth below one byte, times bytes */
 	uint32_t packets, marked; /* of this round */
@@ -34,7 +35,7 @@ struct metaroce_cc_news {
 };
 
 void metaroce_cc_init(
-	struct metaroce_window *w, uint32_t bytes, uint32_t bytes_max, uint32_t step);
+	struct metaroce_window *w, uint32_t bytes, uint32_t bytes_min, uint32_t bytes_max, uint32_t step);
 
 /* Returns true when the window was cut. */
 bool metaroce_cc_input(struct metaroce_window *w, const struct metaroce_cc_news *news, dsf_instant now);

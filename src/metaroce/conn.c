@@ -116,14 +116,14 @@ static void init_windows(struct metaroce_conn *c)
 	if (rate == 0 || product > (1u << 30))
 		product = 1u << 20;
 	product += 8 * payload;
-	metaroce_cc_init(&c->window, (uint32_t)product, UINT32_MAX / 2,
+	metaroce_cc_init(&c->window, (uint32_t)product, 2 * payload, UINT32_MAX / 2,
 		payload > product / 16 ? payload : (uint32_t)(product / 16));
 	c->inflight_max = UINT32_MAX;
 	c->rtt_least_ns = 0;
 	for (uint32_t i = 0; i < c->paths_count; i++)
 		metaroce_cc_init(&c->paths[i].window,
 			(uint32_t)(2 * product / c->paths_count) + payload,
-			METAROCE_SACK_BITS * payload, payload);
+			payload, METAROCE_SACK_BITS * payload, payload);
 }
 
 static int fill_conn(struct metaroce_conn *c, const struct metaroce_peer *peer)

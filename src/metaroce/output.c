@@ -4,14 +4,19 @@
 /* Sending may run ahead of a hint's pace by so many packets to make up for a busy port. */
 #define PACE_BURST 2u
 
-static bool hint_holds(const struct metaroce_conn_plane *cp, dsf_instant now)
+/* A hint is as old as it may get; then its sender is not heard and its word counts no more. */
+static dsf_instant hint_end(const struct metaroce_conn_plane *cp)
 {
 	const struct metaroce *m = cp->conn->m;
 	uint64_t round_ns = m->config.base_rtt_ns > m->config.probe_min_ns ? m->config.base_rtt_ns :
 									    m->config.probe_min_ns;
 
-	return cp->hint_bps > 0 &&
-		dsf_time_since(cp->hint_at, now) < METAROCE_HINT_ROUNDS * round_ns;
+	return dsf_time_after(cp->hint_at, METAROCE_HINT_ROUNDS * round_ns);
+}
+
+static bool hint_holds(const struct metaroce_conn_plane *cp, dsf_instant now)
+{
+	return cp->hint_bps > 0 && dsf_time_before(now, hint_end(cp));
 }
 
 /* Books what left on the pace; true while more may leave at once. */
@@ -257,7 +262,7 @@ static bool send_from(struct metaroce_conn_plane *cp, uint8_t *to, struct metaro
 		return false;
 	if (hint_holds(cp, now) && !dsf_time_due(cp->pace_at, now)) {
 		cp->hint_limited = true;
-		metaroce_timer_set(c->m, &cp->pace, cp->pace_at);
+		metaroce_timer_set(c->m, &cp->pace, dsf_time_min(cp->pace_at, hint_end(cp)));
 		return false;
 	}
 	if (send_moving(cp, to, packet, &blocked, now))

@@ -8,6 +8,12 @@
 /* Given away while nothing is marked, and while queues must drain. */
 #define SCALE_FULL_PERMILLE  1000u
 #define SCALE_DRAIN_PERMILLE 950u
+/* A rate is measured over this many bytes at least, or over so many intervals. */
+#define MEASURE_BYTES     32768u
+#define MEASURE_INTERVALS 8u
+/* Nobody is granted less than an equal part divided by this: on top of what is divided, so that
+ * who wants to grow can show it. */
+#define FLOOR_DIVISOR 4u
 /* Who is slowed elsewhere may have this much over what it got. */
 #define ROOM_NUMERATOR   5u
 #define ROOM_DENOMINATOR 4u
@@ -91,7 +97,8 @@ static void measure(struct metaroce_share *s, dsf_instant now)
 			metaroce_share_forget(s, sender);
 			continue;
 		}
-		if (passed >= s->interval_ns) {
+		if (passed >= s->interval_ns && (sender->bytes >= MEASURE_BYTES ||
+							passed >= MEASURE_INTERVALS * s->interval_ns)) {
 			uint64_t rate = rate_of(sender->bytes, passed);
 
 			sender->got_bps = rate > 0 ? rate : 1;
@@ -106,6 +113,7 @@ static void measure(struct metaroce_share *s, dsf_instant now)
 static void divide(struct metaroce_share *s)
 {
 	uint64_t left = s->capacity_bps / 1000u * s->scale_permille;
+	uint64_t least = left / ((uint64_t)FLOOR_DIVISOR * (s->count > 0 ? s->count : 1)) + 1;
 	uint32_t open = s->count;
 	bool changed = true;
 
@@ -134,7 +142,9 @@ static void divide(struct metaroce_share *s)
 		if (open == 0)
 			sender->rate_bps += left / s->count;
 		else if (sender->rate_bps == 0)
-			sender->rate_bps = left / open > 0 ? left / open : 1;
+			sender->rate_bps = left / open;
+		if (sender->rate_bps < least)
+			sender->rate_bps = least;
 	}
 }
 

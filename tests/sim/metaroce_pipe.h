@@ -184,7 +184,6 @@ static void pipe_deliver(struct pipe *pipe, const struct metaroce_packet *packet
 	event->size = size;
 	memcpy(event->bytes, bytes, stored);
 	port->rx_free = begin + ser;
-	port->received_bytes += size + METAROCE_OVERHEAD;
 	dsf_heap_set(&pipe->events, &event->entry, (dsf_instant){ begin + ser });
 }
 
@@ -289,6 +288,7 @@ static void pipe_handle(struct pipe *pipe, struct pipe_event *event)
 	}
 	if (!nic->ports[event->plane].up)
 		return;
+	nic->ports[event->plane].received_bytes += event->size + METAROCE_OVERHEAD;
 	err = metaroce_input(nic->m, event->plane, &event->source, event->marked, event->bytes,
 		event->stored, event->size, &place, (dsf_instant){ pipe->now });
 	if (err < 0)
