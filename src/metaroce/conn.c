@@ -200,7 +200,7 @@ struct metaroce_conn *metaroce_conn_to(
 
 static void clear_paths(struct metaroce_conn *c)
 {
-	c->moving = (struct metaroce_queue){ 0 };
+	metaroce_path_clear_moving(c);
 	for (uint32_t i = 0; i < c->paths_count; i++)
 		metaroce_path_clear(&c->paths[i]);
 	assert(c->inflight == 0 && c->records == 0);

@@ -326,7 +326,8 @@ void metaroce_path_expire(struct metaroce_path *p, dsf_instant now);
 void metaroce_path_carrier(struct metaroce_path *p, bool up, dsf_instant now);
 /* The connection has work again: a path in doubt that had come to rest probes. */
 void metaroce_path_resume(struct metaroce_path *p, dsf_instant now);
-/* Forgets everything under way. */
+/* Forgets everything under way; what waits to move first. */
+void metaroce_path_clear_moving(struct metaroce_conn *c);
 void metaroce_path_clear(struct metaroce_path *p);
 /* The record's message needs it no more: an empty packet may fill its number. */
 void metaroce_record_fill(struct metaroce_record *r, struct metaroce_path *p);

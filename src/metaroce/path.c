@@ -314,13 +314,16 @@ static void move_away(struct metaroce_path *p)
 	struct metaroce_conn *c = p->conn;
 	struct metaroce_record *r;
 
+	/* QUEUED stays on what was waiting to be sent again: it is not in flight. */
 	while ((r = queue_pop(&p->resend)) != NULL) {
+		if ((r->flags & METAROCE_RECORD_ACKED) == 0)
+			continue;
 		r->flags &= (uint8_t)~METAROCE_RECORD_QUEUED;
 		if (r->flags & METAROCE_RECORD_GONE)
 			release(p, r);
 	}
 	for (r = p->under_way.first; r != NULL; r = r->next) {
-		if ((r->flags & (METAROCE_RECORD_ACKED | METAROCE_RECORD_GHOST | METAROCE_RECORD_QUEUED)) != 0)
+		if ((r->flags & (METAROCE_RECORD_ACKED | METAROCE_RECORD_GHOST | METAROCE_RECORD_MOVING)) != 0)
 			continue;
 		leave_flight(p, r);
 		r->flags |= METAROCE_RECORD_QUEUED;
@@ -509,6 +512,17 @@ void metaroce_path_resume(struct metaroce_path *p, dsf_instant now)
 	arm(p);
 }
 
+void metaroce_path_clear_moving(struct metaroce_conn *c)
+{
+	struct metaroce_record *r;
+
+	while ((r = queue_pop(&c->moving)) != NULL) {
+		r->flags &= (uint8_t)~(METAROCE_RECORD_QUEUED | METAROCE_RECORD_MOVING);
+		if (r->flags & METAROCE_RECORD_GONE)
+			release(&c->paths[r->path], r);
+	}
+}
+
 void metaroce_path_clear(struct metaroce_path *p)
 {
 	struct metaroce_record *r;
@@ -518,8 +532,9 @@ void metaroce_path_clear(struct metaroce_path *p)
 		if (r->flags & METAROCE_RECORD_GONE)
 			release(p, r);
 	}
+	p->conn->inflight -= p->inflight;
+	p->inflight = 0;
 	while ((r = p->under_way.first) != NULL) {
-		leave_flight(p, r);
 		p->under_way.first = r->next;
 		release(p, r);
 	}
