@@ -71,6 +71,7 @@ libtopo_la_SOURCES += src/topo/file.c src/topo/file.h
 libtopo_la_SOURCES += src/topo/finish.c
 libtopo_la_SOURCES += src/topo/keys.c src/topo/keys.h
 libtopo_la_SOURCES += src/topo/locate.c src/topo/locate.h
+libtopo_la_SOURCES += src/topo/memory.c src/topo/memory.h
 libtopo_la_SOURCES += src/topo/model.c src/topo/model.h
 libtopo_la_SOURCES += src/topo/number.c
 libtopo_la_SOURCES += src/topo/plan.c src/topo/plan.h

@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/workload.h"
 #include "node/report.h"
+#include "topo/memory.h"
 #include "view/json.h"
 #include "view/report.h"
 #include "view/rows.h"
@@ -41,21 +42,6 @@ static void on_signal(int number)
 	(void)number;
 	interrupted = 1;
 }
-
-static void *allocate(void *user, size_t size)
-{
-	(void)user;
-	return calloc(1, size);
-}
-
-static void release(void *user, void *block, size_t size)
-{
-	(void)user;
-	(void)size;
-	free(block);
-}
-
-static const struct dsf_memory memory = { allocate, release, NULL };
 
 /* A request to all nodes (of a role): the array of their answers put together, the caller's. NULL:
  * told. */
@@ -180,7 +166,7 @@ static bool collect(struct session *s)
 
 	node_report_close(s->report);
 	if (fct == NULL || rows == NULL ||
-		node_report_init(s->report, s->topo, &s->workload.spec, &memory) < 0) {
+		node_report_init(s->report, s->topo, &s->workload.spec, &topo_memory) < 0) {
 		free(fct);
 		cJSON_Delete(rows);
 		return false;
@@ -288,7 +274,7 @@ static int run_in_lab(struct session *s)
 
 	s->report = calloc(1, sizeof(*s->report));
 	if (s->report == NULL ||
-		node_report_init(s->report, s->topo, &s->workload.spec, &memory) < 0) {
+		node_report_init(s->report, s->topo, &s->workload.spec, &topo_memory) < 0) {
 		log_err("out of memory");
 	} else if (start(s)) {
 		code = follow(s);

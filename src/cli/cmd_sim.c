@@ -7,6 +7,7 @@
 #include "cli/topology.h"
 #include "cli/workload.h"
 #include "sim/run.h"
+#include "topo/memory.h"
 #include "view/json.h"
 #include "view/report.h"
 #include "view/rows.h"
@@ -25,21 +26,6 @@ struct session {
 	struct output_text text; /* the same for people */
 	int code;
 };
-
-static void *allocate(void *user, size_t size)
-{
-	(void)user;
-	return calloc(1, size);
-}
-
-static void release(void *user, void *block, size_t size)
-{
-	(void)user;
-	(void)size;
-	free(block);
-}
-
-static const struct dsf_memory memory = { allocate, release, NULL };
 
 /* Adds a result; takes it and its text. */
 static bool add_result(struct session *s, const char *command, cJSON *result, char *text)
@@ -85,7 +71,7 @@ static bool run_workload(struct session *s, const char *command)
 		free(r);
 		return false;
 	}
-	err = node_report_init(r, s->topo, &w.spec, &memory);
+	err = node_report_init(r, s->topo, &w.spec, &topo_memory);
 	if (err == 0)
 		err = sim_run_workload(s->sim, s->topo, &w.spec, s->limit_ns, r, &drops);
 	if (err < 0)

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "fabric/cell.h"
 #include "sim/queue.h"
+#include "topo/memory.h"
 
 #define FRAMES_SLAB 512u
 #define FRAMES_MAX  (1u << 24)
@@ -41,7 +42,6 @@ struct sim {
 	const struct topo *topo;
 	uint64_t seed;
 	const struct dsf_trace *trace;
-	struct dsf_memory memory;
 	struct sim_device *devices;
 	struct sim_link *links;
 	struct sim_queue queue;
@@ -51,19 +51,6 @@ struct sim {
 	struct sim_stats stats;
 	int err;
 };
-
-static void *allocate(void *user, size_t size)
-{
-	(void)user;
-	return calloc(1, size);
-}
-
-static void release(void *user, void *block, size_t size)
-{
-	(void)user;
-	(void)size;
-	free(block);
-}
 
 dsf_instant sim_now(const struct sim *s)
 {
@@ -334,7 +321,7 @@ static struct node *make_node(struct sim *s, uint32_t index)
 {
 	struct node_config config = { .topo = s->topo,
 		.index = index,
-		.memory = &s->memory,
+		.memory = &topo_memory,
 		.trace = s->trace,
 		.seed = s->seed,
 		.control_dilation = 1,
@@ -405,8 +392,7 @@ struct sim *sim_new(const struct sim_config *config)
 	s->topo = config->topo;
 	s->seed = config->seed;
 	s->trace = config->trace;
-	s->memory = (struct dsf_memory){ allocate, release, NULL };
-	dsf_pool_init(&s->frames, &s->memory, sizeof(struct sim_frame), FRAMES_SLAB, FRAMES_MAX);
+	dsf_pool_init(&s->frames, &topo_memory, sizeof(struct sim_frame), FRAMES_SLAB, FRAMES_MAX);
 	s->devices = calloc(s->topo->nodes_count, sizeof(*s->devices));
 	s->links = calloc(s->topo->links_count, sizeof(*s->links));
 	if (s->devices == NULL || s->links == NULL || make_devices(s) < 0) {

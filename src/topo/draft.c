@@ -5,33 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"
+#include "topo/memory.h"
 
 struct name_entry {
 	char name[TOPO_NODE_NAME_MAX + 1]; /* key: padded with zeroes */
 	uint32_t index;
 };
 
-static void *heap_alloc(void *user, size_t size)
-{
-	(void)user;
-	return calloc(1, size);
-}
-
-static void heap_release(void *user, void *block, size_t size)
-{
-	(void)user;
-	(void)size;
-	free(block);
-}
-
-static const struct dsf_memory heap = { heap_alloc, heap_release, NULL };
-
 void topo_draft_init(struct topo_draft *d, const struct topo_reader *r, const cJSON *root)
 {
 	memset(d, 0, sizeof(*d));
 	d->reader = r;
 	d->top = (struct topo_path){ .up = NULL, .item = root, .child = 0 };
-	dsf_hash_init(&d->names, &heap, TOPO_NODE_NAME_MAX + 1, sizeof(struct name_entry),
+	dsf_hash_init(&d->names, &topo_memory, TOPO_NODE_NAME_MAX + 1, sizeof(struct name_entry),
 		TOPO_NODES_MAX);
 }
 

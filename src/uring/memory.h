@@ -1,5 +1,5 @@
 /*
- * memory.h - memory of a node process: what cores allocate, and what spans point into
+ * memory.h - memory of a node process that spans point into
  *
  * The node never touches payload. It names spans of registered memory; here they are gathered into
  * frames and received payload is placed or, where the bytes are a function of seed and offset,
@@ -8,15 +8,11 @@
 #ifndef DSF_URING_MEMORY_H
 #define DSF_URING_MEMORY_H
 #include <stdint.h>
-#include "base/memory.h"
 #include "node/node.h"
 
 struct uring_memory {
 	uint64_t bytes_wrong; /* placed payload that was not what it should be */
 };
-
-/* Core memory from malloc. */
-extern const struct dsf_memory uring_memory_core;
 
 /* Copies the bytes that span stands for to at. 0, or a negative error: no such memory. */
 int uring_memory_gather(struct uring_memory *m, const struct node_span *span, uint8_t *at);

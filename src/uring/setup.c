@@ -9,6 +9,7 @@
 #include "metaroce/wire.h"
 #include "netns/netns.h"
 #include "node/host.h"
+#include "topo/memory.h"
 #include "uring/guard.h"
 #include "uring/log.h"
 #include "uring/request.h"
@@ -74,10 +75,10 @@ static int open_buffers(struct uring_process *p)
 	int err = 0;
 
 	if (train_size > 0)
-		err = uring_buffers_open(&p->trains, &p->loop, &uring_memory_core, GROUP_TRAINS,
+		err = uring_buffers_open(&p->trains, &p->loop, &topo_memory, GROUP_TRAINS,
 			train_size, TRAIN_BUFFERS_MAX);
 	if (err == 0 && packet_size > 0)
-		err = uring_buffers_open(&p->packets, &p->loop, &uring_memory_core, GROUP_PACKETS,
+		err = uring_buffers_open(&p->packets, &p->loop, &topo_memory, GROUP_PACKETS,
 			packet_size, PACKET_BUFFERS_MAX);
 	return err;
 }
@@ -139,7 +140,7 @@ static int open_node(struct uring_process *p)
 	struct node_config config = {
 		.topo = p->topo,
 		.index = p->config.index,
-		.memory = &uring_memory_core,
+		.memory = &topo_memory,
 		.trace = &p->trace,
 		.seed = p->topo->seed,
 		.control_dilation = dilation,
@@ -241,7 +242,7 @@ static void init(struct uring_process *p, const struct uring_node_config *config
 	for (unsigned i = 0; i < URING_PORT_UDP_PORTS_MAX; i++)
 		p->guards[i] = -1;
 	uring_clock_init(&p->clock, config->epoch_ns, config->topo->time_dilation);
-	uring_hold_init(&p->hold, &uring_memory_core);
+	uring_hold_init(&p->hold, &topo_memory);
 	p->gap_ns = coalescing_gap(p);
 }
 
@@ -260,7 +261,7 @@ int uring_setup_open(struct uring_process *p, const struct uring_node_config *co
 		err = open_node(p);
 	if (err == 0)
 		err = uring_transmit_open(
-			&p->transmit, &p->loop, &uring_memory_core, &p->payload, p->node);
+			&p->transmit, &p->loop, &topo_memory, &p->payload, p->node);
 	if (err < 0)
 		log_err("buffers and node: %s", uring_err_text(err));
 	if (err == 0)
