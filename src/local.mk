@@ -15,6 +15,7 @@ libbase_la_SOURCES += src/base/pool.c src/base/pool.h
 libbase_la_SOURCES += src/base/rng.c src/base/rng.h
 libbase_la_SOURCES += src/base/time.h
 libbase_la_SOURCES += src/base/trace.c src/base/trace.h
+libbase_la_SOURCES += src/base/units.c src/base/units.h
 
 noinst_LTLIBRARIES += libfabric.la
 libfabric_la_SOURCES =

@@ -28,6 +28,7 @@ UNIT_TESTS += tests/unit/base_pool
 UNIT_TESTS += tests/unit/base_rng
 UNIT_TESTS += tests/unit/base_time
 UNIT_TESTS += tests/unit/base_trace
+UNIT_TESTS += tests/unit/base_units
 
 # fabric
 UNIT_TESTS += tests/unit/fabric_cell

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "base/time.h"
+#include "base/units.h"
 #include "topo/locate.h"
 
 #define EXACT_MAX 9007199254740992.0 /* 2^53: a double holds every whole number below */
@@ -123,53 +124,17 @@ static int read_uint64(const struct topo_reader *r, const struct topo_path *path
 	return 0;
 }
 
-struct unit {
-	const char *name;
-	uint64_t factor;
-};
-
-/* Digits, perhaps a point and more digits, then a unit of the list; exact or refused. */
-static bool parse_unit(const char *text, const struct unit *units, uint64_t *value)
-{
-	unsigned __int128 digits = 0, scale = 1;
-	const char *at = text;
-	bool point = false;
-
-	for (; (*at >= '0' && *at <= '9') || (*at == '.' && !point && at != text); at++) {
-		if (*at == '.') {
-			point = true;
-			continue;
-		}
-		digits = digits * 10 + (unsigned)(*at - '0');
-		scale *= point ? 10 : 1;
-		if (digits > UINT64_MAX || scale > UINT64_MAX)
-			return false;
-	}
-	if (at == text || at[-1] == '.')
-		return false;
-	for (; units->name != NULL; units++) {
-		if (strcmp(units->name, at) == 0) {
-			digits *= units->factor;
-			if (digits % scale != 0 || digits / scale >= TOPO_AUTO)
-				return false;
-			*value = (uint64_t)(digits / scale);
-			return true;
-		}
-	}
-	return false;
-}
-
-static const struct unit rate_units[] = { { "K", 1000 }, { "M", 1000000 }, { "G", 1000000000 },
-	{ "T", 1000000000000 }, { NULL, 0 } };
-static const struct unit time_units[] = { { "ns", 1 }, { "us", NS_PER_US }, { "ms", NS_PER_MS },
+static const struct dsf_unit rate_units[] = { { "K", 1000 }, { "M", 1000000 },
+	{ "G", 1000000000 }, { "T", 1000000000000 }, { NULL, 0 } };
+static const struct dsf_unit time_units[] = { { "ns", 1 }, { "us", NS_PER_US }, { "ms", NS_PER_MS },
 	{ "s", NS_PER_S }, { NULL, 0 } };
-static const struct unit share_units[] = { { "%", 10000 }, { NULL, 0 } };
-static const struct unit byte_units[] = { { "K", 1u << 10 }, { "M", 1u << 20 }, { "G", 1u << 30 },
-	{ NULL, 0 } };
+static const struct dsf_unit share_units[] = { { "%", 10000 }, { NULL, 0 } };
+static const struct dsf_unit byte_units[] = { { "K", 1u << 10 }, { "M", 1u << 20 },
+	{ "G", 1u << 30 }, { NULL, 0 } };
 
 /* A number, or a string with a unit. */
 static int read_measure(const struct topo_reader *r, const struct topo_path *path,
-	const struct topo_key *key, const struct unit *units, const char *want, uint64_t *value)
+	const struct topo_key *key, const struct dsf_unit *units, const char *want, uint64_t *value)
 {
 	struct topo_quote quote;
 
@@ -177,7 +142,7 @@ static int read_measure(const struct topo_reader *r, const struct topo_path *pat
 		return read_whole(r, path, key, value);
 	if (!cJSON_IsString(path->item))
 		return fail_type(r, path, want);
-	if (!parse_unit(path->item->valuestring, units, value))
+	if (!dsf_units_parse(path->item->valuestring, units, value))
 		return topo_fail(r, path, NULL, "%s: must be %s",
 			topo_quote(
 				&quote, path->item->valuestring, strlen(path->item->valuestring)),
