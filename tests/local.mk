@@ -77,6 +77,9 @@ UNIT_TESTS += tests/unit/netns_link
 UNIT_TESTS += tests/unit/netns_sweep
 
 # cli
+UNIT_TESTS += tests/unit/cli_channel
+UNIT_TESTS += tests/unit/cli_json_span
+UNIT_TESTS += tests/unit/cli_units
 
 SIM_TESTS =
 # These link a generator of packets in place of the host.
@@ -94,6 +97,7 @@ SIM_TESTS += tests/sim/metaroce_write
 FUZZ_TARGETS =
 FUZZ_TARGETS += tests/fuzz/metaroce_state
 FUZZ_TARGETS += tests/fuzz/metaroce_wire
+FUZZ_TARGETS += tests/fuzz/cli_json_span
 FUZZ_TARGETS += tests/fuzz/ip_ndp
 FUZZ_TARGETS += tests/fuzz/ip_packet
 FUZZ_TARGETS += tests/fuzz/topo_file
@@ -102,12 +106,16 @@ FUZZ_TARGETS += tests/fuzz/topo_file
 BATS_TESTS =
 BATS_TESTS += tests/integration/capture.bats
 BATS_TESTS += tests/integration/completion.bats
+BATS_TESTS += tests/integration/exec.bats
 BATS_TESTS += tests/integration/files.bats
 BATS_TESTS += tests/integration/kernel.bats
+BATS_TESTS += tests/integration/lifecycle.bats
+BATS_TESTS += tests/integration/link.bats
+BATS_TESTS += tests/integration/node.bats
 BATS_TESTS += tests/integration/sim.bats
 BATS_TESTS += tests/integration/uring.bats
 
-EXTRA_DIST += tests/fuzz/corpus tests/integration/traffic.bash tests/memory.h tests/tap.h tests/topologies $(BATS_TESTS)
+EXTRA_DIST += tests/fuzz/corpus tests/integration/lib.bash tests/integration/traffic.bash tests/memory.h tests/tap.h tests/topologies $(BATS_TESTS)
 
 if FUZZERS
 LDADD = $(FUZZ_LDFLAGS) $(DSF_CORE_LIBS)
@@ -154,3 +162,10 @@ tests_unit_netns_link_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 tests_unit_netns_link_LDADD = $(NETNS_TEST_LDADD)
 tests_unit_netns_sweep_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 tests_unit_netns_sweep_LDADD = $(NETNS_TEST_LDADD)
+
+# Parts of the CLI that stand alone.
+tests_unit_cli_channel_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+tests_unit_cli_channel_LDADD = libcli.la
+tests_unit_cli_json_span_LDADD = libcli.la
+tests_unit_cli_units_LDADD = libcli.la
+tests_fuzz_cli_json_span_LDADD = libcli.la $(LDADD)

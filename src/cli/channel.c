@@ -88,12 +88,14 @@ int channel_receive(struct channel *c)
 		if (got > 0) {
 			c->in.end += (size_t)got;
 			total += (size_t)got;
-		} else if (got == 0)
-			return end(c, -EPIPE);
-		else if (errno == EAGAIN)
+		} else if (got == 0) {
+			c->eof = true;
+			return -EPIPE;
+		} else if (errno == EAGAIN) {
 			return 0;
-		else if (errno != EINTR)
+		} else if (errno != EINTR) {
 			return end(c, -errno);
+		}
 	}
 	return 0;
 }

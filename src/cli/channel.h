@@ -21,15 +21,17 @@ struct channel {
 	struct channel_buffer in, out;
 	size_t scanned; /* of in: known to hold no newline */
 	size_t in_max, out_max;
-	bool ended; /* the peer has closed, or broke a limit */
+	bool eof;   /* the peer sends nothing any more; it may still read */
+	bool ended; /* of no use any more: failed, or broke a limit */
 };
 
 /* Takes over fd and makes it non-blocking. 0 or -errno. */
 int channel_open(struct channel *c, int fd, size_t in_max, size_t out_max);
 void channel_close(struct channel *c);
 
-/* Reads what is there. 0; or an error, after which c->ended is set: -EPIPE the peer has closed,
- * -EMSGSIZE its line is too long, -errno. Lines that came before are still there to be taken. */
+/* Reads what is there. 0; -EPIPE: the peer sends nothing any more; or an error, after which
+ * c->ended is set: -EMSGSIZE its line is too long, -errno. Lines that came before are still there
+ * to be taken. */
 int channel_receive(struct channel *c);
 
 /* The next whole line without its newline, valid until the next channel_receive; NULL when there

@@ -164,9 +164,9 @@ static void hear_up(void *user, uint32_t events)
 		(void)channel_receive(&s->up);
 	if (channel_line(&s->up, &size) != NULL && !s->up_told) /* whatever it says, it says stop */
 		supervisor_fail(s, CLI_FAILED, "interrupted");
-	if (s->up.ended && s->phase < SUPERVISOR_RUNNING)
+	if ((s->up.eof || s->up.ended) && s->phase < SUPERVISOR_RUNNING)
 		supervisor_fail(s, CLI_FAILED, "the command that started the lab has gone");
-	if (s->up.ended || (s->up_told && !channel_sending(&s->up)))
+	if (s->up.eof || s->up.ended || (s->up_told && !channel_sending(&s->up)))
 		channel_close(&s->up);
 }
 

@@ -230,6 +230,8 @@ void supervisor_node_answer(struct supervisor_node *n, int64_t id, const char *l
 void supervisor_node_requests_fail(struct supervisor_node *n, const char *why);
 void supervisor_jobs_run(struct supervisor *s);
 void supervisor_jobs_forget(struct supervisor *s, const struct supervisor_client *client);
+/* True while a job is to answer the client. */
+bool supervisor_jobs_wait(const struct supervisor *s, const struct supervisor_client *client);
 /* The earliest deadline of a job, INT64_MAX: none. */
 int64_t supervisor_jobs_deadline(const struct supervisor *s);
 void supervisor_jobs_free(struct supervisor *s);

@@ -14,15 +14,16 @@
 #define BACKLOG      64
 #define LAST_WORD_MS 1000 /* for clients to take what the lab's end tells them */
 
-static void watch_more(struct supervisor_client *c)
+/* A client that sends no more isn't waited for as a reader of requests; it may still read. */
+static void watch_again(struct supervisor_client *c)
 {
-	if (channel_sending(&c->channel))
-		supervisor_rewatch(c->s, c->channel.fd, &c->source, EPOLLIN | EPOLLOUT);
+	supervisor_rewatch(c->s, c->channel.fd, &c->source,
+		(c->channel.eof ? 0u : EPOLLIN) | (channel_sending(&c->channel) ? EPOLLOUT : 0u));
 }
 
 void supervisor_client_put(struct supervisor_client *c, const char *text, size_t size)
 {
-	if (c->ended)
+	if (c->ended || c->channel.ended)
 		return;
 	if (channel_put(&c->channel, text, size) < 0) {
 		supervisor_log(c->s, "a client doesn't read what it asked for: closed");
@@ -32,12 +33,12 @@ void supervisor_client_put(struct supervisor_client *c, const char *text, size_t
 
 void supervisor_client_flush(struct supervisor_client *c)
 {
-	if (c->ended)
+	if (c->ended || c->channel.ended)
 		return;
 	if (channel_send(&c->channel) < 0)
 		c->ended = true;
-	else
-		watch_more(c);
+	else if (channel_sending(&c->channel))
+		watch_again(c);
 }
 
 static void put_id(struct supervisor_client *c, const char *id)
@@ -128,17 +129,25 @@ static void hear_client(void *user, uint32_t events)
 
 	if (c->ended)
 		return;
-	if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
+	if ((events & (EPOLLIN | EPOLLHUP)) != 0 && !c->channel.eof)
 		err = channel_receive(&c->channel);
 	while (!c->ended && (line = channel_line(&c->channel, &size)) != NULL)
 		supervisor_op(c, line, size);
-	if (err == 0 && !c->ended && (events & EPOLLOUT) != 0) {
-		err = channel_send(&c->channel);
-		if (err == 0 && !channel_sending(&c->channel))
-			supervisor_rewatch(c->s, c->channel.fd, &c->source, EPOLLIN);
-	}
-	if (err < 0)
+	if (!c->ended && (events & EPOLLOUT) != 0)
+		(void)channel_send(&c->channel);
+	if (c->channel.ended || (events & (EPOLLHUP | EPOLLERR)) != 0)
 		c->ended = true;
+	else if (err == -EPIPE || (events & EPOLLOUT) != 0)
+		watch_again(c);
+}
+
+/* One that has gone, or that sends no more and has got everything it asked for. */
+static bool client_over(const struct supervisor_client *c)
+{
+	if (c->ended)
+		return true;
+	return c->channel.eof && !c->events && !c->wants_end && !channel_sending(&c->channel) &&
+	       !supervisor_jobs_wait(c->s, c);
 }
 
 /* Closed clients go at the end of a turn, when nothing points to them any more. */
@@ -149,7 +158,7 @@ void supervisor_clients_reap(struct supervisor *s)
 	while (*at != NULL) {
 		struct supervisor_client *c = *at;
 
-		if (!c->ended) {
+		if (!client_over(c)) {
 			at = &c->next;
 			continue;
 		}

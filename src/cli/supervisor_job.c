@@ -220,6 +220,14 @@ void supervisor_jobs_forget(struct supervisor *s, const struct supervisor_client
 			job->client = NULL;
 }
 
+bool supervisor_jobs_wait(const struct supervisor *s, const struct supervisor_client *client)
+{
+	for (const struct supervisor_job *job = s->jobs; job != NULL; job = job->next)
+		if (job->client == client)
+			return true;
+	return false;
+}
+
 int64_t supervisor_jobs_deadline(const struct supervisor *s)
 {
 	int64_t first = INT64_MAX;
