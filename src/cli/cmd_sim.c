@@ -5,6 +5,7 @@
 #include "cli/log.h"
 #include "cli/output.h"
 #include "cli/topology.h"
+#include "cli/units.h"
 #include "cli/workload.h"
 #include "sim/run.h"
 #include "topo/memory.h"
@@ -209,7 +210,7 @@ static bool act(struct session *s)
 		if (!run_workload(s, command))
 			return false;
 	if (until != NULL) {
-		if (cli_parse_time(until, &until_ns) < 0) {
+		if (!units_fabric_duration(until, s->topo->time_dilation, &until_ns)) {
 			log_err("--until: %s: want a time like 500us", until);
 			s->code = CLI_USAGE;
 			return false;
@@ -249,7 +250,7 @@ static int run(int argc, char **argv, const struct cli_options *options)
 	if (code != CLI_OK)
 		return code;
 	seed_value = t->seed;
-	if (seed != NULL && cli_parse_bytes(seed, &seed_value) < 0) {
+	if (seed != NULL && !units_count(seed, &seed_value)) {
 		topo_free(t);
 		return cli_wrong(options, "--seed: %s: want a number", seed);
 	}

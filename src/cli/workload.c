@@ -3,90 +3,51 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli/log.h"
+#include "cli/units.h"
+#include "metaroce/metaroce.h"
 
 #define SIZE_DEFAULT       (1u << 20)
 #define UDP_SIZE_DEFAULT   4096u
 #define ITERATIONS_DEFAULT 4u
 #define DURATION_DEFAULT   (200 * NS_PER_US)
 #define DSCP_RDMA          50u
-#define SIZE_MAX_BYTES     (1ull << 32)
+#define DURATION_MAX       (3600 * NS_PER_S)
 #define UDP_SIZE_MIN       32u   /* room for the sequence and the pattern */
 #define UDP_SIZE_MAX       8932u /* in a 9,000-byte packet, headers and headroom off */
 #define WORDS_MAX          32
 
-struct unit {
-	const char *name;
-	uint64_t factor;
-};
-
-static const struct unit times[] = { { "ns", 1 }, { "us", NS_PER_US }, { "ms", NS_PER_MS },
-	{ "s", NS_PER_S }, { "", 1 }, { NULL, 0 } };
-static const struct unit sizes[] = { { "K", 1ull << 10 }, { "M", 1ull << 20 }, { "G", 1ull << 30 },
-	{ "", 1 }, { NULL, 0 } };
-static const struct unit rates[] = { { "K", 1000 }, { "M", 1000000 }, { "G", 1000000000 },
-	{ "T", 1000000000000ull }, { "", 1 }, { NULL, 0 } };
-
-/* Digits, at most nine behind a point, and a unit. */
-static int parse_number(const char *text, const struct unit *units, uint64_t *value)
-{
-	uint64_t whole = 0, part = 0, scale = 1;
-	const char *at = text;
-
-	if (*at < '0' || *at > '9')
-		return -EINVAL;
-	for (; *at >= '0' && *at <= '9'; at++) {
-		if (whole > UINT64_MAX / 10 - 1)
-			return -EINVAL;
-		whole = whole * 10 + (uint64_t)(*at - '0');
-	}
-	if (*at == '.')
-		for (at++; *at >= '0' && *at <= '9' && scale < 1000000000u; at++) {
-			part = part * 10 + (uint64_t)(*at - '0');
-			scale *= 10;
-		}
-	for (; units->name != NULL; units++) {
-		unsigned __int128 wide;
-
-		if (strcmp(at, units->name) != 0)
-			continue;
-		wide = (unsigned __int128)whole * units->factor +
-		       (unsigned __int128)part * units->factor / scale;
-		*value = (uint64_t)wide;
-		return wide > UINT64_MAX / 2 ? -EINVAL : 0;
-	}
-	return -EINVAL;
-}
-
-int cli_parse_time(const char *text, uint64_t *ns)
-{
-	return parse_number(text, times, ns);
-}
-
-int cli_parse_bytes(const char *text, uint64_t *bytes)
-{
-	return parse_number(text, sizes, bytes);
-}
-
-int cli_parse_rate(const char *text, uint64_t *bps)
-{
-	return parse_number(text, rates, bps);
-}
-
 /* A number option within bounds; leaves *value when it is absent. False: told. */
 static bool number(const char *(*get)(const void *, const char *), const void *user,
-	const char *option, const struct unit *units, uint64_t min, uint64_t max, uint64_t *value)
+	const char *option, bool (*parse)(const char *text, uint64_t *value), uint64_t min,
+	uint64_t max, uint64_t *value)
 {
 	const char *text = get(user, option);
 	uint64_t read;
 
 	if (text == NULL)
 		return true;
-	if (parse_number(text, units, &read) < 0 || read < min || read > max) {
+	if (!parse(text, &read) || read < min || read > max) {
 		log_err("--%s: %s: want a number from %llu to %llu", option, text,
 			(unsigned long long)min, (unsigned long long)max);
 		return false;
 	}
 	*value = read;
+	return true;
+}
+
+/* Leaves *ns when text is NULL. False: told. */
+static bool read_duration(const struct topo *t, const char *text, uint64_t *ns)
+{
+	uint64_t read;
+
+	if (text == NULL)
+		return true;
+	if (!units_fabric_duration(text, t->time_dilation, &read) || read < NS_PER_US ||
+		read > DURATION_MAX) {
+		log_err("--duration: %s: want a time like 200us, from 1us to 60min", text);
+		return false;
+	}
+	*ns = read;
 	return true;
 }
 
@@ -130,7 +91,7 @@ static bool add_endpoints(
 		return false;
 	}
 	if (word[size] == ':' && (strncmp(word + size, ":gpu", 4) != 0 ||
-					 parse_number(word + size + 4, sizes, &rail) < 0)) {
+					 !units_count(word + size + 4, &rail))) {
 		log_err("--hosts: %s: want HOST or HOST:gpuR", word);
 		return false;
 	}
@@ -232,14 +193,14 @@ int cli_workload_make(struct cli_workload *w, const struct topo *t, const char *
 			get(user, "scope"));
 		return CLI_USAGE;
 	}
-	if (!number(get, user, "size", sizes, udp ? UDP_SIZE_MIN : 1,
-		    udp ? UDP_SIZE_MAX : SIZE_MAX_BYTES, &size) ||
-		!number(get, user, "iterations", sizes, 1, UINT32_MAX, &iterations) ||
-		!number(get, user, "rate", rates, 1000, 10000000000000ull, &rate) ||
-		!number(get, user, "duration", times, 1000, 3600 * NS_PER_S, &duration) ||
-		!number(get, user, "plane", sizes, 0, t->planes - 1, &plane) ||
-		!number(get, user, "dscp", sizes, 0, 63, &dscp) ||
-		!number(get, user, "seed", sizes, 0, UINT64_MAX / 2, &seed))
+	if (!number(get, user, "size", units_bytes, udp ? UDP_SIZE_MIN : 1,
+		    udp ? UDP_SIZE_MAX : METAROCE_MESSAGE_BYTES_MAX, &size) ||
+		!number(get, user, "iterations", units_count, 1, UINT32_MAX, &iterations) ||
+		!number(get, user, "rate", units_rate, 1000, 10000000000000ull, &rate) ||
+		!read_duration(t, get(user, "duration"), &duration) ||
+		!number(get, user, "plane", units_count, 0, t->planes - 1, &plane) ||
+		!number(get, user, "dscp", units_count, 0, 63, &dscp) ||
+		!number(get, user, "seed", units_count, 0, UINT64_MAX / 2, &seed))
 		return CLI_USAGE;
 	w->spec.size_bytes = size;
 	w->spec.iterations = (uint32_t)iterations;

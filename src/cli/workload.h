@@ -42,9 +42,4 @@ void cli_workload_free(struct cli_workload *w);
 /* The same from one string: "write --size 64K --iterations 4". */
 int cli_workload_parse(struct cli_workload *w, const struct topo *t, const char *text);
 
-/* Fabric time "200us" (ns alone is allowed too), bytes "64K", rate "100G". 0 or -EINVAL. */
-int cli_parse_time(const char *text, uint64_t *ns);
-int cli_parse_bytes(const char *text, uint64_t *bytes);
-int cli_parse_rate(const char *text, uint64_t *bps);
-
 #endif
