@@ -91,6 +91,9 @@ static int check_link(const struct topo_draft *d, const struct topo *t, uint32_t
 		least = t->transport.payload_bytes + TRANSPORT_HEADERS_MAX;
 	if (least < TOPO_ETHERNET_MTU_MIN)
 		least = TOPO_ETHERNET_MTU_MIN;
+	if (l->mtu > TOPO_ETHERNET_MTU_MAX)
+		return topo_draft_fail(d, origin, "mtu", "mtu %u: must be at most %u on Ethernet",
+			l->mtu, TOPO_ETHERNET_MTU_MAX);
 	if (l->mtu < least)
 		return topo_draft_fail(d, origin, "mtu", "mtu %u: must be at least %u%s", l->mtu,
 			least,

@@ -200,10 +200,10 @@ static int check_interface(const struct topo_draft *d, struct topo_origin origin
 			: want == TOPO_PORT_FAB ? "fab<number>"
 						: "eth<number>");
 	if (want == TOPO_PORT_ETH && topo_is_interface_node(n->node.role) &&
-		end->ordinal >= TOPO_PORTS_PER_SWITCH)
+		end->ordinal >= TOPO_ETHERNET_PORTS_MAX)
 		return topo_draft_fail(d, origin, NULL,
 			"%s:%s: an interface node has Ethernet ports eth0 to eth%d", n->name, name,
-			TOPO_PORTS_PER_SWITCH - 1);
+			TOPO_ETHERNET_PORTS_MAX - 1);
 	if (want == TOPO_PORT_ETH && end->ordinal >= 255)
 		return topo_draft_fail(
 			d, origin, NULL, "%s:%s: Ethernet ports are eth0 to eth254", n->name, name);

@@ -10,6 +10,7 @@
 #define COUNT_MAX     4096u /* switches of one kind in one place; sums have limits of their own */
 #define BUILDINGS_MAX 255u  /* one byte of an address; ff is the super spine */
 #define ZONES_MAX     125u  /* half a byte's values are zones, the others their fabric nodes */
+#define CELL_MIN      192u  /* as fabric/cell.h: a largest packet is 64 cells at most */
 #define MTU_MIN       192u  /* one small cell a frame; Ethernet: TOPO_ETHERNET_MTU_MIN */
 #define MTU_MAX       TOPO_TRAIN_BYTES_MAX
 
@@ -79,7 +80,7 @@ static const struct topo_key zone_keys[TOPO_ZONE_COUNT] = {
 	[TOPO_ZONE_NAME] = STRING("name"),
 	[TOPO_ZONE_SCALING_UNITS] = COUNT("scaling_units", 1, 256),
 	[TOPO_ZONE_RAILS] = COUNT("rails", 1, TOPO_RAILS_MAX),
-	[TOPO_ZONE_HOSTS_PER_UNIT] = COUNT("hosts_per_unit", 1, TOPO_PORTS_PER_SWITCH),
+	[TOPO_ZONE_HOSTS_PER_UNIT] = COUNT("hosts_per_unit", 1, TOPO_ETHERNET_PORTS_MAX),
 	[TOPO_ZONE_FDSW] = COUNT("fdsw", 1, COUNT_MAX),
 };
 
@@ -90,7 +91,7 @@ static const struct topo_key edge_keys[TOPO_POD_COUNT] = {
 
 static const struct topo_key superspine_keys[TOPO_SUPERSPINE_COUNT] = {
 	[TOPO_SUPERSPINE_SWITCHES] = COUNT("switches", 1, 256),
-	[TOPO_SUPERSPINE_PER_EDSW] = COUNT("per_edsw", 1, TOPO_PORTS_PER_SWITCH),
+	[TOPO_SUPERSPINE_PER_EDSW] = COUNT("per_edsw", 1, TOPO_ETHERNET_PORTS_MAX),
 };
 
 static const struct topo_key link_defaults_keys[TOPO_KINDS_COUNT] = {
@@ -131,7 +132,7 @@ static const struct topo_key link_keys[TOPO_LINK_COUNT] = {
 
 static const struct topo_key fabric_keys[TOPO_FABRIC_COUNT] = {
 	[TOPO_FABRIC_MODE] = WORD("mode", mode_words),
-	[TOPO_FABRIC_CELL_BYTES] = BYTES("cell_bytes", 128, 4096),
+	[TOPO_FABRIC_CELL_BYTES] = BYTES("cell_bytes", CELL_MIN, 4096),
 	[TOPO_FABRIC_CREDIT_BYTES] = BYTES("credit_bytes", 256, 65536),
 	[TOPO_FABRIC_TRAIN_BYTES] = BYTES("train_bytes", 0, TOPO_TRAIN_BYTES_MAX),
 	[TOPO_FABRIC_INPUT_BALANCED] = { "input_balanced", TOPO_VALUE_BOOL, false, 0, 1, NULL },

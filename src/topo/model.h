@@ -26,12 +26,14 @@
 #define TOPO_SWITCHES_MAX        16384 /* switch indexes of a lab, over all its fabrics */
 #define TOPO_FABRIC_SWITCHES_MAX 4064  /* of one building and plane: published ceiling */
 #define TOPO_PORTS_PER_SWITCH    64    /* system port = switch index * 64 + Ethernet port number */
+#define TOPO_ETHERNET_PORTS_MAX  63    /* of an interface node: the last one is its host port's */
 #define TOPO_PLANES_MAX          16
 #define TOPO_RAILS_MAX           64
 #define TOPO_PORTS_MAX           2048  /* of one node */
 #define TOPO_TRAIN_BYTES_MAX     16384 /* what receivers have buffers for */
 #define TOPO_TRAIN_HEADER_MAX    64    /* room beside one cell in a frame of a cell link */
 #define TOPO_ETHERNET_MTU_MIN    1280  /* RFC 8200 part 5 */
+#define TOPO_ETHERNET_MTU_MAX    9200  /* fits the 9,216 bytes of a frame that the fabric takes */
 #define TOPO_DILATION_MAX        10000000
 
 enum topo_role {
