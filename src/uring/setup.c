@@ -28,26 +28,26 @@ static bool is_ours(enum topo_role role)
 	return role != TOPO_ROLE_HOST && role != TOPO_ROLE_EXTERNAL;
 }
 
-static struct uring_port_config port_config(const struct uring_process *p, uint32_t number)
+struct uring_port_config uring_setup_port(
+	const struct topo *t, const struct topo_node *self, uint32_t number)
 {
-	const struct topo_port *port = topo_node_port(p->topo, p->self, number);
-	const struct topo_port *peer = &p->topo->ports[port->peer];
-	enum topo_role peer_role = p->topo->nodes[peer->node].role;
+	const struct topo_port *port = topo_node_port(t, self, number);
+	enum topo_role peer_role = t->nodes[t->ports[port->peer].node].role;
 	struct uring_port_config c;
 
 	memset(&c, 0, sizeof(c));
 	c.name = port->name;
 	c.number = c.index = number;
-	c.kind = !port->ethernet ? URING_PORT_FABRIC
-				 : (p->self->role == TOPO_ROLE_HOST ? URING_PORT_HOST
-								    : URING_PORT_ETHERNET);
+	c.kind = !port->ethernet
+			 ? URING_PORT_FABRIC
+			 : (self->role == TOPO_ROLE_HOST ? URING_PORT_HOST : URING_PORT_ETHERNET);
 	/* A train's delay counts from the departure it carries. A packet carries none: towards a
 	 * host, which holds nothing, the switch holds both ways; between two of our switches the
 	 * sender holds. */
 	if (c.kind == URING_PORT_FABRIC || (c.kind == URING_PORT_ETHERNET && !is_ours(peer_role)))
-		c.delay_ns = p->topo->links[port->link].delay_ns;
+		c.delay_ns = t->links[port->link].delay_ns;
 	if (c.kind == URING_PORT_ETHERNET)
-		c.hold_ns = p->topo->links[port->link].delay_ns;
+		c.hold_ns = t->links[port->link].delay_ns;
 	return c;
 }
 
@@ -93,7 +93,7 @@ static void choose_udp_ports(struct uring_port_config *c)
 
 static int open_port(struct uring_process *p, uint32_t number)
 {
-	struct uring_port_config c = port_config(p, number);
+	struct uring_port_config c = uring_setup_port(p->topo, p->self, number);
 	int err;
 
 	if (c.kind == URING_PORT_HOST)
