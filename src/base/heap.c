@@ -2,6 +2,7 @@
 #include "base/err.h"
 
 #define CAPACITY_FIRST 16u
+#define RANK_SHIFT     48u /* above the sequence, which no heap's life uses up */
 
 void dsf_heap_init(struct dsf_heap *h, const struct dsf_memory *memory)
 {
@@ -62,7 +63,8 @@ int dsf_heap_reserve(struct dsf_heap *h, uint32_t capacity)
 	return 0;
 }
 
-int dsf_heap_set(struct dsf_heap *h, struct dsf_heap_entry *entry, dsf_instant at)
+int dsf_heap_set_ranked(
+	struct dsf_heap *h, struct dsf_heap_entry *entry, dsf_instant at, uint16_t rank)
 {
 	if (entry->place == 0) {
 		if (dsf_heap_reserve(h, h->count + 1) < 0)
@@ -71,7 +73,7 @@ int dsf_heap_set(struct dsf_heap *h, struct dsf_heap_entry *entry, dsf_instant a
 		entry->place = h->count;
 	}
 	entry->at = at;
-	entry->sequence = h->sequence++;
+	entry->sequence = (uint64_t)rank << RANK_SHIFT | h->sequence++;
 	sift_up(h, entry->place - 1, entry);
 	sift_down(h, entry->place - 1, entry);
 	return 0;

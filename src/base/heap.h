@@ -1,8 +1,8 @@
 /*
  * heap.h - deadlines in order
  *
- * A binary heap of (instant, sequence): entries of one instant come out in the order in which they
- * were set. The owner embeds a dsf_heap_entry in its struct and finds itself by DSF_CONTAINER.
+ * A binary heap of (instant, rank, sequence): entries of one instant come out by rank, those of one
+ * rank in the order in which they were set. The owner embeds a dsf_heap_entry in its struct and finds itself by DSF_CONTAINER.
  */
 #ifndef DSF_BASE_HEAP_H
 #define DSF_BASE_HEAP_H
@@ -16,8 +16,8 @@
 
 struct dsf_heap_entry {
 	dsf_instant at;
-	uint64_t sequence;
-	uint32_t place; /* 1 + index in the heap; 0 when it is not in it */
+	uint64_t sequence; /* rank above, sequence below */
+	uint32_t place;    /* 1 + index in the heap; 0 when it is not in it */
 };
 
 struct dsf_heap {
@@ -36,7 +36,14 @@ int dsf_heap_reserve(struct dsf_heap *h, uint32_t capacity);
 
 /* Adds entry at instant at, or moves it there. 0, or -DSF_E_NOMEM and nothing changed; moving an
  * entry that is in the heap can't fail. */
-int dsf_heap_set(struct dsf_heap *h, struct dsf_heap_entry *entry, dsf_instant at);
+int dsf_heap_set_ranked(
+	struct dsf_heap *h, struct dsf_heap_entry *entry, dsf_instant at, uint16_t rank);
+
+/* The same at rank 0. */
+static inline int dsf_heap_set(struct dsf_heap *h, struct dsf_heap_entry *entry, dsf_instant at)
+{
+	return dsf_heap_set_ranked(h, entry, at, 0);
+}
 
 /* Takes entry out; nothing happens when it is not in it. */
 void dsf_heap_remove(struct dsf_heap *h, struct dsf_heap_entry *entry);

@@ -4,15 +4,16 @@
 
 #define CAPACITY_FIRST 1024u
 #define WAYS           4u
+#define RANK_SHIFT     (64u - SIM_QUEUE_RANK_BITS)
 
 static bool earlier(const struct sim_entry *a, const struct sim_entry *b)
 {
 	return a->at.ns != b->at.ns ? a->at.ns < b->at.ns : a->sequence < b->sequence;
 }
 
-int sim_queue_push(struct sim_queue *q, dsf_instant at, uint64_t value)
+int sim_queue_push(struct sim_queue *q, dsf_instant at, uint32_t rank, uint64_t value)
 {
-	struct sim_entry entry = { at, q->sequence, value };
+	struct sim_entry entry = { at, (uint64_t)rank << RANK_SHIFT | q->sequence, value };
 	uint32_t index;
 
 	if (q->count == q->capacity) {

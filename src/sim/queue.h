@@ -1,8 +1,8 @@
 /*
- * queue.h - events of a simulation in order of (instant, sequence number)
+ * queue.h - events of a simulation in order of (instant, rank, sequence number)
  *
- * A four-way heap with the keys in line: the order depends on instants and on the order in which
- * events were added, never on addresses.
+ * A four-way heap with the keys in line: the order depends on instants, on the caller's ranks and
+ * on the order in which events were added, never on addresses.
  */
 #ifndef DSF_SIM_QUEUE_H
 #define DSF_SIM_QUEUE_H
@@ -10,10 +10,12 @@
 #include <stdint.h>
 #include "base/time.h"
 
+#define SIM_QUEUE_RANK_BITS 21u /* the rest is sequence: 8.8e12 events of a run keep their order */
+
 struct sim_entry {
 	dsf_instant at;
-	uint64_t sequence;
-	uint64_t value; /* the caller's */
+	uint64_t sequence; /* rank above, sequence number below */
+	uint64_t value;    /* the caller's */
 };
 
 struct sim_queue {
@@ -23,7 +25,7 @@ struct sim_queue {
 };
 
 /* Starts empty when zeroed. 0, or -ENOMEM. */
-int sim_queue_push(struct sim_queue *q, dsf_instant at, uint64_t value);
+int sim_queue_push(struct sim_queue *q, dsf_instant at, uint32_t rank, uint64_t value);
 
 /* The earliest entry, taken off; false when empty. */
 bool sim_queue_pop(struct sim_queue *q, struct sim_entry *entry);

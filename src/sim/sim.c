@@ -72,9 +72,14 @@ struct node *sim_node(struct sim *s, uint32_t index)
 	return s->devices[index].node;
 }
 
-static void push(struct sim *s, dsf_instant at, uint64_t value)
+/* Ranks: deadlines come first, then frames by the port they go to, as node.h has it. */
+#define RANK_DEADLINE 0u
+
+static_assert(2u * TOPO_LINKS_MAX <= 1u << SIM_QUEUE_RANK_BITS, "a port's index is a rank");
+
+static void push(struct sim *s, dsf_instant at, uint32_t rank, uint64_t value)
 {
-	int err = sim_queue_push(&s->queue, at, value);
+	int err = sim_queue_push(&s->queue, at, rank, value);
 
 	if (err < 0)
 		s->err = err;
@@ -89,7 +94,7 @@ static void schedule(struct sim *s, uint32_t index)
 	if (!dsf_time_before(at, d->scheduled_at))
 		return;
 	d->scheduled_at = dsf_time_max(at, s->now);
-	push(s, d->scheduled_at, (uint64_t)index << 1 | DEADLINE_BIT);
+	push(s, d->scheduled_at, RANK_DEADLINE, (uint64_t)index << 1 | DEADLINE_BIT);
 }
 
 static void send_frame(struct sim *s, uint32_t index, const struct node_output *out)
@@ -121,7 +126,7 @@ static void send_frame(struct sim *s, uint32_t index, const struct node_output *
 		.epoch = s->links[port->link].epoch,
 		.checksum_start = out->checksum_start,
 		.checksum_offset = out->checksum_offset };
-	push(s, dsf_time_after(out->depart, link->delay_ns), (uint64_t)(uintptr_t)f);
+	push(s, dsf_time_after(out->depart, link->delay_ns), port->peer, (uint64_t)(uintptr_t)f);
 }
 
 static void drain(struct sim *s, uint32_t index)

@@ -1,8 +1,13 @@
 #include "uring/hold.h"
+#include <assert.h>
 #include <string.h>
 #include "base/err.h"
+#include "node/node.h"
 
 #define HELD_PER_SLAB 64u
+
+static_assert(TOPO_PORTS_MAX <= NODE_PORT_INBAND && NODE_PORT_INBAND <= UINT16_MAX,
+	"a port number is a rank");
 
 void uring_hold_init(struct uring_hold *h, const struct dsf_memory *memory)
 {
@@ -36,7 +41,7 @@ int uring_hold_push(struct uring_hold *h, struct uring_buffers *buffers, uint16_
 	held->buffers = buffers;
 	held->copy = NULL;
 	held->id = id;
-	if (dsf_heap_set(&h->heap, &held->entry, a->due) < 0) {
+	if (dsf_heap_set_ranked(&h->heap, &held->entry, a->due, (uint16_t)port) < 0) {
 		dsf_pool_give(&h->pool, held);
 		return -DSF_E_NOMEM;
 	}
