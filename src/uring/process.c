@@ -186,17 +186,11 @@ void uring_process_read_links(struct uring_process *p)
 
 static void complete_links(struct uring_process *p, const struct io_uring_cqe *cqe)
 {
-	if (cqe->res > 0)
-		uring_process_read_links(p);
+	p->links_news |= cqe->res > 0;
 	if (!(cqe->flags & IORING_CQE_F_MORE)) {
 		p->watching_links = false;
 		p->rearm = true;
 	}
-}
-
-static void handle_line(void *user, const char *line, size_t size)
-{
-	uring_request_handle(user, line, size);
 }
 
 static void complete(struct uring_process *p, const struct io_uring_cqe *cqe)
@@ -209,7 +203,8 @@ static void complete(struct uring_process *p, const struct io_uring_cqe *cqe)
 		break;
 	case URING_KIND_LINKS: complete_links(p, cqe); break;
 	case URING_KIND_CONTROL_RX:
-		uring_control_input(&p->control, cqe->res, handle_line, p);
+		p->control_news = true;
+		p->control_received = cqe->res;
 		break;
 	case URING_KIND_CONTROL_TX: uring_control_sent(&p->control, cqe->res); break;
 	case URING_KIND_SIGNAL:
@@ -277,6 +272,24 @@ static void rearm(struct uring_process *p)
 	p->rearm = left;
 }
 
+static void handle_line(void *user, const char *line, size_t size)
+{
+	uring_request_handle(user, line, size);
+}
+
+/* Both catch up with the clock, so they wait until all frames that came before are in. */
+static void take_news(struct uring_process *p)
+{
+	if (p->links_news) {
+		p->links_news = false;
+		uring_process_read_links(p);
+	}
+	if (p->control_news) {
+		p->control_news = false;
+		uring_control_input(&p->control, p->control_received, handle_line, p);
+	}
+}
+
 static void settle_ports(struct uring_process *p)
 {
 	for (uint32_t i = 0; i < p->ports_count; i++)
@@ -314,6 +327,7 @@ int uring_process_turn(struct uring_process *p)
 	uring_clock_read(&p->clock);
 	uring_clock_sample(&p->clock);
 	completed = reap(p);
+	take_news(p);
 	handled = handle_due(p, INPUTS_MAX);
 	sent = take_outputs(p);
 	uring_request_tell(p);

@@ -53,10 +53,12 @@ struct uring_process {
 	struct uring_transmit transmit;
 	struct uring_fidelity fidelity;
 	struct node *node;
-	dsf_instant now;    /* what the node was told last */
-	uint64_t gap_ns;    /* least wall time between two turns that had work */
-	uint64_t worked_at; /* wall time of the last such turn */
-	bool rearm;         /* some receive has ended and waits to be started again */
+	dsf_instant now;               /* what the node was told last */
+	uint64_t gap_ns;               /* least wall time between two turns that had work */
+	uint64_t worked_at;            /* wall time of the last such turn */
+	bool rearm;                    /* some receive has ended and waits to be started again */
+	bool links_news, control_news; /* have come in and not been looked at */
+	int control_received;          /* as the ring said it */
 	bool watching_links, watching_signals; /* their entries are in the ring */
 	bool ready;                            /* as it was last told */
 	bool workload_done;                    /* not told yet */
