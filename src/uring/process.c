@@ -151,6 +151,13 @@ static void receive(
 	uring_buffers_give(port->buffers, id);
 }
 
+/* The kernel found no buffer; the frame waits in its socket. */
+static void starve(struct uring_process *p, const struct uring_port *port)
+{
+	uring_buffers_grow(port->buffers);
+	p->starved = true;
+}
+
 static void complete_receive(struct uring_process *p, const struct io_uring_cqe *cqe)
 {
 	struct uring_port *port = &p->ports[uring_tag_index(cqe->user_data)];
@@ -158,7 +165,7 @@ static void complete_receive(struct uring_process *p, const struct io_uring_cqe 
 	if (cqe->res >= 0)
 		receive(p, port, cqe);
 	else if (cqe->res == -ENOBUFS)
-		uring_buffers_grow(port->buffers);
+		starve(p, port);
 	else if (cqe->res != -ENETDOWN) /* the link went down: said once, then it waits */
 		log_warn("%s: receive: %s", port->config.name, uring_err_text(cqe->res));
 	if (!(cqe->flags & IORING_CQE_F_MORE)) {
@@ -252,17 +259,19 @@ static bool watch_signals(struct uring_process *p)
 	return true;
 }
 
-/* Starts receives again that have ended, where the kernel would find a buffer. */
-static void rearm(struct uring_process *p)
+/* Starts receives again that have ended, where the kernel would find a buffer. True: some were. */
+static bool rearm(struct uring_process *p)
 {
-	bool left = false;
+	bool left = false, armed = false;
 
 	for (uint32_t i = 0; i < p->ports_count; i++) {
 		struct uring_port *port = &p->ports[i];
 
 		if (port->armed || port->fd < 0)
 			continue;
-		if (port->buffers->taken == port->buffers->count || !uring_port_arm(port, &p->loop))
+		if (port->buffers->taken < port->buffers->count && uring_port_arm(port, &p->loop))
+			armed = true;
+		else
 			left = true;
 	}
 	if (!p->watching_links && p->links.fd >= 0)
@@ -270,6 +279,23 @@ static void rearm(struct uring_process *p)
 	if (!p->watching_signals && p->signal_fd >= 0)
 		left |= !(p->watching_signals = watch_signals(p));
 	p->rearm = left;
+	return armed;
+}
+
+/* Brings in what has come. A receive that ended for want of a buffer leaves frames behind that may
+ * be due before what we have, so it goes on at once while there are buffers. */
+static unsigned bring_in(struct uring_process *p)
+{
+	unsigned total = reap(p);
+
+	while (p->starved && total < COMPLETIONS_MAX) {
+		p->starved = false;
+		if (!rearm(p) || uring_loop_flush(&p->loop) < 0)
+			break;
+		total += reap(p);
+	}
+	p->starved = false;
+	return total;
 }
 
 static void handle_line(void *user, const char *line, size_t size)
@@ -326,7 +352,7 @@ int uring_process_turn(struct uring_process *p)
 
 	uring_clock_read(&p->clock);
 	uring_clock_sample(&p->clock);
-	completed = reap(p);
+	completed = bring_in(p);
 	take_news(p);
 	handled = handle_due(p, INPUTS_MAX);
 	sent = take_outputs(p);

@@ -57,6 +57,7 @@ struct uring_process {
 	uint64_t gap_ns;               /* least wall time between two turns that had work */
 	uint64_t worked_at;            /* wall time of the last such turn */
 	bool rearm;                    /* some receive has ended and waits to be started again */
+	bool starved;                  /* for want of a buffer, in this turn */
 	bool links_news, control_news; /* have come in and not been looked at */
 	int control_received;          /* as the ring said it */
 	bool watching_links, watching_signals; /* their entries are in the ring */
