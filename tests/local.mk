@@ -67,6 +67,9 @@ UNIT_TESTS += tests/unit/topo_plan
 
 # sim
 
+# both drivers
+UNIT_TESTS += tests/unit/driver_glue
+
 # uring
 UNIT_TESTS += tests/unit/uring_control
 UNIT_TESTS += tests/unit/uring_port
@@ -170,3 +173,13 @@ tests_unit_cli_channel_LDADD = libcli.la
 tests_unit_cli_json_span_LDADD = libcli.la
 tests_unit_cli_units_LDADD = libcli.la
 tests_fuzz_cli_json_span_LDADD = libcli.la $(LDADD)
+# Stands between both drivers and the node, and below the emulator's process: all of it is the real
+# thing but clock, ring and news of links.
+tests_unit_driver_glue_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+tests_unit_driver_glue_LDADD = libdsfuring.la libnetns.la $(DSF_CORE_LIBS) $(URING_LIBS) $(MNL_LIBS)
+tests_unit_driver_glue_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=node_new -Wl,--wrap=node_free \
+	-Wl,--wrap=node_frame_input -Wl,--wrap=node_carrier -Wl,--wrap=node_deadline \
+	-Wl,--wrap=node_expire -Wl,--wrap=node_output -Wl,--wrap=node_frame_done \
+	-Wl,--wrap=node_command -Wl,--wrap=node_ready -Wl,--wrap=clock_gettime \
+	-Wl,--wrap=uring_loop_flush -Wl,--wrap=uring_loop_wait -Wl,--wrap=netns_monitor_read
+EXTRA_DIST += tests/unit/glue_kernel.h tests/unit/glue_lab.h tests/unit/glue_list.h
