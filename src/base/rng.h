@@ -6,6 +6,7 @@
  */
 #ifndef DSF_BASE_RNG_H
 #define DSF_BASE_RNG_H
+#include <stdbool.h>
 #include <stdint.h>
 
 struct dsf_rng {
@@ -21,6 +22,9 @@ uint64_t dsf_rng_next(struct dsf_rng *r);
 
 /* Uniform in 0 .. limit-1; limit > 0. */
 uint64_t dsf_rng_below(struct dsf_rng *r, uint64_t limit);
+
+/* True in ppm of a million draws; draws nothing at 0. */
+bool dsf_rng_chance(struct dsf_rng *r, uint32_t ppm);
 
 /* Shuffles count uint32_t in place. */
 void dsf_rng_shuffle(struct dsf_rng *r, uint32_t *values, uint32_t count);

@@ -4,7 +4,6 @@
 
 #define FRAMES_SLAB       4u
 #define RNG_KIND          0x706f7274ull /* "port" */
-#define PPM               1000000u
 #define BUSY_BYTES_REBASE (1ull << 30) /* dsf_time_of_bytes is exact below 2 GB */
 
 /* Queue marks in trains. Two trains of the normal working of a busy port (one under way, one
@@ -173,11 +172,6 @@ uint8_t *fabric_port_push_control(
 	return add_cell(s, p, f, stored, stored);
 }
 
-static bool happens(struct dsf_rng *rng, uint32_t ppm)
-{
-	return ppm > 0 && dsf_rng_below(rng, PPM) < ppm;
-}
-
 static uint32_t cell_stored(const uint8_t *cell)
 {
 	if (cell[FABRIC_CELL_AT_KIND] == FABRIC_CELL_REQUEST ||
@@ -196,12 +190,12 @@ static void finish_cells(struct fabric_port *p, struct fabric_frame *f)
 		uint32_t size = cell_stored(from);
 
 		dsf_store_be32(from + FABRIC_CELL_AT_LINK_SEQ, p->link_sequence++);
-		if (p->impairment.silent || happens(&p->rng, p->impairment.loss_ppm)) {
+		if (p->impairment.silent || dsf_rng_chance(&p->rng, p->impairment.loss_ppm)) {
 			p->counters.lost_cells++;
 			from += size;
 			continue;
 		}
-		if (happens(&p->rng, p->impairment.corrupt_ppm)) {
+		if (dsf_rng_chance(&p->rng, p->impairment.corrupt_ppm)) {
 			from[FABRIC_CELL_AT_FLAGS] |= FABRIC_CELL_CORRUPT;
 			p->counters.corrupted_cells++;
 		}
@@ -231,7 +225,7 @@ static dsf_instant impaired_departure(struct fabric_port *p, dsf_instant depart)
 	if (i->jitter_ns > 0)
 		extra_ns += dsf_rng_below(&p->rng, i->jitter_ns + 1);
 	depart = dsf_time_max(dsf_time_after(depart, extra_ns), p->last_depart);
-	if (happens(&p->rng, i->reorder_ppm))
+	if (dsf_rng_chance(&p->rng, i->reorder_ppm))
 		return dsf_time_after(depart, reorder_hold_ns(p->rate_bps));
 	p->last_depart = depart;
 	return depart;

@@ -2,7 +2,6 @@
 #include "base/err.h"
 
 #define RNG_KIND 0x65746865726e6574ull /* "ethernet" */
-#define PPM      1000000u
 
 int node_ethernet_init(struct node_ethernet *e, const struct dsf_memory *memory,
 	struct fabric_packets *packets, uint32_t count, uint64_t seed, uint64_t id)
@@ -44,11 +43,6 @@ uint64_t node_ethernet_backlog(const struct node_ethernet *e, uint32_t port, dsf
 	return dsf_bytes_of_time(dsf_time_since(now, p->free_at), p->rate_bps);
 }
 
-static bool happens(struct dsf_rng *rng, uint32_t ppm)
-{
-	return ppm > 0 && dsf_rng_below(rng, PPM) < ppm;
-}
-
 /* Long enough for what follows to overtake. */
 static uint64_t reorder_hold_ns(uint64_t rate_bps)
 {
@@ -68,7 +62,7 @@ static dsf_instant departure(struct node_ethernet_port *p, uint32_t wire_bytes, 
 	if (i->jitter_ns > 0)
 		at = dsf_time_after(at, dsf_rng_below(&p->rng, i->jitter_ns + 1));
 	at = dsf_time_max(at, p->last_depart);
-	if (happens(&p->rng, i->reorder_ppm))
+	if (dsf_rng_chance(&p->rng, i->reorder_ppm))
 		return dsf_time_after(at, reorder_hold_ns(p->rate_bps));
 	p->last_depart = at;
 	return at;
@@ -87,12 +81,12 @@ bool node_ethernet_send(
 	}
 	packet->since = departure(p, fabric_packet_wire_bytes(packet), now);
 	packet->system_port = port;
-	if (p->impairment.silent || happens(&p->rng, p->impairment.loss_ppm)) {
+	if (p->impairment.silent || dsf_rng_chance(&p->rng, p->impairment.loss_ppm)) {
 		p->impaired++;
 		fabric_packet_free(e->packets, packet);
 		return false;
 	}
-	if (happens(&p->rng, p->impairment.corrupt_ppm)) {
+	if (dsf_rng_chance(&p->rng, p->impairment.corrupt_ppm)) {
 		p->corrupted++;
 		fabric_packet_free(e->packets, packet);
 		return false;

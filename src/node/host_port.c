@@ -2,7 +2,6 @@
 #include "node/host_state.h"
 
 #define RNG_KIND 0x686f7374706f7274ull /* "hostport" */
-#define PPM      1000000u
 
 int node_host_port_init(struct node_host *h, struct node_host_port *p, uint32_t number)
 {
@@ -211,11 +210,6 @@ static struct node_host_frame *next_frame(
 	return NULL;
 }
 
-static bool happens(struct dsf_rng *rng, uint32_t ppm)
-{
-	return ppm > 0 && dsf_rng_below(rng, PPM) < ppm;
-}
-
 static dsf_instant departure(struct node_host_port *p)
 {
 	const struct node_impairment *i = &p->impairment;
@@ -223,7 +217,7 @@ static dsf_instant departure(struct node_host_port *p)
 
 	if (i->jitter_ns > 0)
 		at = dsf_time_after(at, dsf_rng_below(&p->rng, i->jitter_ns + 1));
-	if (!happens(&p->rng, i->reorder_ppm)) {
+	if (!dsf_rng_chance(&p->rng, i->reorder_ppm)) {
 		at = dsf_time_max(at, p->last_depart);
 		p->last_depart = at;
 	}
@@ -258,13 +252,13 @@ bool node_host_port_output(struct node_host *h, struct node_host_port *p, struct
 		if (frame == NULL)
 			return false;
 		occupy(p, frame->size, now);
-		if (p->impairment.silent || happens(&p->rng, p->impairment.loss_ppm)) {
+		if (p->impairment.silent || dsf_rng_chance(&p->rng, p->impairment.loss_ppm)) {
 			p->impaired++;
 			p->view.dropped_tx++;
 			node_host_frame_give(h, frame);
 			continue;
 		}
-		if (happens(&p->rng, p->impairment.corrupt_ppm)) {
+		if (dsf_rng_chance(&p->rng, p->impairment.corrupt_ppm)) {
 			p->corrupted++;
 			p->view.dropped_tx++;
 			node_host_frame_give(h, frame);

@@ -110,12 +110,31 @@ static void mix(void)
 	TAP_OK(least >= 28 && most <= 36, "one bit flips %u to %u of 64", least, most);
 }
 
+static void chances(void)
+{
+	struct dsf_rng r, same;
+	unsigned happened = 0;
+
+	dsf_rng_init(&r, 1);
+	same = r;
+	TAP_OK(!dsf_rng_chance(&r, 0) && dsf_rng_next(&r) == dsf_rng_next(&same),
+		"no chance draws nothing");
+	for (unsigned i = 0; i < 10000; i++)
+		happened += dsf_rng_chance(&r, 1000000);
+	TAP_OK(happened == 10000, "a certain thing always happens");
+	happened = 0;
+	for (unsigned i = 0; i < 100000; i++)
+		happened += dsf_rng_chance(&r, 10000);
+	TAP_OK(happened > 800 && happened < 1200, "1 %% happened %u times of 100,000", happened);
+}
+
 int main(void)
 {
 	known_answers();
 	forks();
 	below();
 	shuffles();
+	chances();
 	mix();
 	return TAP_DONE();
 }
