@@ -13,7 +13,7 @@
 #define CATCH_UP_BATCHES_MAX 256u  /* before a command */
 #define OUTPUTS_MAX          1024u /* taken in one turn */
 #define COMPLETIONS_MAX      512u
-#define COALESCED_COUNT      (URING_CQ_ENTRIES / 2) /* completions that end a coalescing sleep early */
+#define COALESCED_COUNT      (URING_CQ_ENTRIES / 2) /* completions that end the sleep early */
 #define SPIN_NS              5000u /* less than a timer is late by: not worth sleeping */
 #define CLOCK_EVERY          16u   /* inputs between two readings of the clock */
 
