@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,16 +281,25 @@ static int start_nodes(struct supervisor *s)
 
 int supervisor_build(struct supervisor *s)
 {
-	int err = make_namespaces(s);
+	static const struct {
+		const char *name;
+		int (*fn)(struct supervisor *s);
+	} parts[] = {
+		{ "namespaces", make_namespaces },
+		{ "links", make_links },
+		{ "ports", set_up_ports },
+		{ "monitors", watch_hosts },
+		{ "processes", start_nodes },
+	};
+	int err = 0;
 
-	if (err == 0)
-		err = make_links(s);
-	if (err == 0)
-		err = set_up_ports(s);
-	if (err == 0)
-		err = watch_hosts(s);
-	if (err == 0)
-		err = start_nodes(s);
+	for (size_t i = 0; err == 0 && i < sizeof(parts) / sizeof(parts[0]); i++) {
+		int64_t began_ms = supervisor_clock_ms();
+
+		err = parts[i].fn(s);
+		supervisor_log(
+			s, "%s: %" PRId64 " ms", parts[i].name, supervisor_clock_ms() - began_ms);
+	}
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
 		netns_ns_close(&s->nodes[i].ns);
 	return err;

@@ -40,6 +40,8 @@ static void become_running(struct supervisor *s)
 
 	s->phase = SUPERVISOR_RUNNING;
 	s->deadline_ms = INT64_MAX;
+	supervisor_log(s, "%" PRIu32 " of %" PRIu32 " nodes are ready", s->ready_count,
+		s->processes_count);
 	supervisor_write_pids(s);
 	job = supervisor_job_new(s, NULL, NULL, MISSING_MS, reset_fidelity);
 	if (job == NULL) {
