@@ -3,6 +3,9 @@
 
 #define RNG_KIND 0x65746865726e6574ull /* "ethernet" */
 
+/* A reordered frame is held for the time of two largest packets, at least for this (ours). */
+#define REORDER_NS_MIN 1000u
+
 int node_ethernet_init(struct node_ethernet *e, const struct dsf_memory *memory,
 	struct fabric_packets *packets, uint32_t count, uint64_t seed, uint64_t id)
 {
@@ -48,23 +51,20 @@ static uint64_t reorder_hold_ns(uint64_t rate_bps)
 {
 	uint64_t packets_ns = dsf_time_of_bytes(2u * FABRIC_PACKET_MAX, rate_bps);
 
-	return packets_ns > FABRIC_REORDER_NS_MIN ? packets_ns : FABRIC_REORDER_NS_MIN;
+	return packets_ns > REORDER_NS_MIN ? packets_ns : REORDER_NS_MIN;
 }
 
-static dsf_instant departure(struct node_ethernet_port *p, uint32_t wire_bytes, dsf_instant now)
+dsf_instant node_ethernet_departure(const struct node_impairment *i, struct dsf_rng *rng,
+	uint64_t rate_bps, dsf_instant sent_at, dsf_instant *last_depart)
 {
-	const struct fabric_impairment *i = &p->impairment;
-	dsf_instant at;
+	dsf_instant at = dsf_time_after(sent_at, i->delay_ns);
 
-	p->free_at = dsf_time_after(
-		dsf_time_max(p->free_at, now), dsf_time_of_bytes(wire_bytes, p->rate_bps));
-	at = dsf_time_after(p->free_at, i->delay_ns);
 	if (i->jitter_ns > 0)
-		at = dsf_time_after(at, dsf_rng_below(&p->rng, i->jitter_ns + 1));
-	at = dsf_time_max(at, p->last_depart);
-	if (dsf_rng_chance(&p->rng, i->reorder_ppm))
-		return dsf_time_after(at, reorder_hold_ns(p->rate_bps));
-	p->last_depart = at;
+		at = dsf_time_after(at, dsf_rng_below(rng, i->jitter_ns + 1));
+	at = dsf_time_max(at, *last_depart);
+	if (dsf_rng_chance(rng, i->reorder_ppm))
+		return dsf_time_after(at, reorder_hold_ns(rate_bps));
+	*last_depart = at;
 	return at;
 }
 
@@ -79,7 +79,10 @@ bool node_ethernet_send(
 		fabric_packet_free(e->packets, packet);
 		return false;
 	}
-	packet->since = departure(p, fabric_packet_wire_bytes(packet), now);
+	p->free_at = dsf_time_after(dsf_time_max(p->free_at, now),
+		dsf_time_of_bytes(fabric_packet_wire_bytes(packet), p->rate_bps));
+	packet->since = node_ethernet_departure(
+		&p->impairment, &p->rng, p->rate_bps, p->free_at, &p->last_depart);
 	packet->system_port = port;
 	if (p->impairment.silent || dsf_rng_chance(&p->rng, p->impairment.loss_ppm)) {
 		p->impaired++;
@@ -102,11 +105,6 @@ void node_ethernet_impair(struct node_ethernet *e, uint32_t port,
 {
 	struct node_ethernet_port *p = &e->ports[port];
 
-	p->impairment = (struct fabric_impairment){ .loss_ppm = impairment->loss_ppm,
-		.corrupt_ppm = impairment->corrupt_ppm,
-		.reorder_ppm = impairment->reorder_ppm,
-		.delay_ns = impairment->delay_ns,
-		.jitter_ns = impairment->jitter_ns,
-		.silent = impairment->silent };
+	p->impairment = *impairment;
 	p->rate_bps = impairment->rate_bps > 0 ? impairment->rate_bps : link_rate_bps;
 }

@@ -10,7 +10,6 @@
 #define DSF_NODE_ETHERNET_H
 #include "base/rng.h"
 #include "fabric/packet.h"
-#include "fabric/port.h"
 #include "node/node.h"
 
 struct node_ethernet_port {
@@ -19,7 +18,7 @@ struct node_ethernet_port {
 	uint32_t queue_bytes; /* most that waits */
 	dsf_instant free_at;  /* the last packet of the queue has left */
 	dsf_instant last_depart;
-	struct fabric_impairment impairment;
+	struct node_impairment impairment;
 	struct dsf_rng rng;
 	uint64_t frames_tx, bytes_tx, frames_rx, bytes_rx;
 	uint64_t dropped, impaired, corrupted;
@@ -46,6 +45,11 @@ uint64_t node_ethernet_backlog(const struct node_ethernet *e, uint32_t port, dsf
 /* Queues packet at port; owns it from here on. False: dropped and counted. */
 bool node_ethernet_send(
 	struct node_ethernet *e, uint32_t port, struct fabric_packet *packet, dsf_instant now);
+
+/* When a frame whose last bit was serialised at sent_at leaves a port of rate_bps: put off by the
+ * impairments' delay, jitter and reordering. *last_depart is the port's, kept by this. */
+dsf_instant node_ethernet_departure(const struct node_impairment *i, struct dsf_rng *rng,
+	uint64_t rate_bps, dsf_instant sent_at, dsf_instant *last_depart);
 
 void node_ethernet_impair(struct node_ethernet *e, uint32_t port,
 	const struct node_impairment *impairment, uint64_t link_rate_bps);

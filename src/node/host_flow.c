@@ -85,7 +85,6 @@ void node_host_flow_close(struct node_host *h)
 	dsf_memory_delete(h->memory, h->flows, h->flows_count * sizeof(*h->flows));
 	h->flows = NULL;
 	h->flows_count = h->unfinished = 0;
-	h->running = false;
 }
 
 static bool is_ours(const struct node_host *h, uint32_t rank)
@@ -157,7 +156,6 @@ int node_host_flow_start(struct node_host *h, const struct workload_spec *spec, 
 		h->unfinished++;
 		(void)dsf_heap_set(&h->timers, &h->flows[i].start, dsf_time_max(spec->start_at, now));
 	}
-	h->running = true;
 	dsf_trace_emit(h->trace, now, DSF_EVENT_WORKLOAD_STARTED, h->index, h->unfinished, 0);
 	return 0;
 }

@@ -1,4 +1,4 @@
-#include <assert.h>
+#include "node/ethernet.h"
 #include "node/host_state.h"
 
 #define RNG_KIND 0x686f7374706f7274ull /* "hostport" */
@@ -210,20 +210,6 @@ static struct node_host_frame *next_frame(
 	return NULL;
 }
 
-static dsf_instant departure(struct node_host_port *p)
-{
-	const struct node_impairment *i = &p->impairment;
-	dsf_instant at = dsf_time_after(p->free_at, i->delay_ns);
-
-	if (i->jitter_ns > 0)
-		at = dsf_time_after(at, dsf_rng_below(&p->rng, i->jitter_ns + 1));
-	if (!dsf_rng_chance(&p->rng, i->reorder_ppm)) {
-		at = dsf_time_max(at, p->last_depart);
-		p->last_depart = at;
-	}
-	return at;
-}
-
 /* Takes the line for a frame. */
 static void occupy(struct node_host_port *p, uint32_t size, dsf_instant now)
 {
@@ -231,7 +217,7 @@ static void occupy(struct node_host_port *p, uint32_t size, dsf_instant now)
 
 	if (p->rate_bps > 0) {
 		p->free_at = dsf_time_after(
-			begin, dsf_time_of_bytes(size + NODE_HOST_FRAME_OVERHEAD, p->rate_bps));
+			begin, dsf_time_of_bytes(size + FABRIC_ETHERNET_OVERHEAD, p->rate_bps));
 		return;
 	}
 	p->burst = dsf_time_before(p->free_at, now) ? 1 : p->burst + 1;
@@ -266,7 +252,8 @@ bool node_host_port_output(struct node_host *h, struct node_host_port *p, struct
 		}
 		out->kind = NODE_OUTPUT_FRAME;
 		out->port = p->number;
-		out->depart = departure(p);
+		out->depart = node_ethernet_departure(
+			&p->impairment, &p->rng, p->rate_bps, p->free_at, &p->last_depart);
 		out->head = frame->bytes;
 		out->head_size = frame->stored;
 		out->size = frame->size;

@@ -15,6 +15,7 @@
 #include "base/histogram.h"
 #include "base/pool.h"
 #include "base/rng.h"
+#include "fabric/packet.h"
 #include "ip/packet.h"
 #include "metaroce/list.h"
 #include "metaroce/memory.h"
@@ -23,7 +24,6 @@
 #include "workload/spec.h"
 
 #define NODE_HOST_HEADERS (IP_ETHERNET_SIZE + IP_HEADER_SIZE + IP_UDP_SIZE)
-#define NODE_HOST_FRAME_OVERHEAD 24u /* FCS, preamble and gap of a frame */
 #define NODE_HOST_DSCP           50u /* of MetaRoCE data and probes: class rdma */
 /* ACKs and the handshake go in class nc: behind data of the other direction they would double the
  * round trip they are to measure. They are about 1.5 % of the data. */
@@ -125,7 +125,6 @@ struct node_host {
 	struct dsf_heap timers;
 	/* the workload */
 	struct workload_spec spec; /* flows: NULL */
-	bool running;
 	uint32_t run; /* tells the packets of one run from another's */
 	struct node_host_flow *flows;
 	uint32_t flows_count, unfinished; /* unfinished: sending flows */

@@ -5,7 +5,7 @@
 
 static uint32_t wire_bytes(const struct node_host *h)
 {
-	return NODE_HOST_HEADERS + (uint32_t)h->spec.size_bytes + NODE_HOST_FRAME_OVERHEAD;
+	return NODE_HOST_HEADERS + (uint32_t)h->spec.size_bytes + FABRIC_ETHERNET_OVERHEAD;
 }
 
 static bool uses_plane(const struct node_host *h, const struct node_host_flow *flow, uint32_t plane)
