@@ -1,5 +1,4 @@
 #include "node/cells.h"
-#include <assert.h>
 
 static enum fabric_tier tier_of(enum topo_role role)
 {
@@ -330,7 +329,7 @@ void node_cells_settle(struct node_cells *c, dsf_instant now)
 		send_reach(c, port, now);
 }
 
-/* After a change: how many of the expected are reached. */
+/* Is every destination reached that a healthy fabric reaches? */
 static bool reaches_expected(const struct node_cells *c)
 {
 	for (uint32_t w = 0; w < c->reach.switch_words; w++)

@@ -25,7 +25,7 @@ struct node_cells {
 	uint32_t fabric_carriers; /* fabric ports with carrier */
 	uint64_t *expected; /* bitset: interface nodes that a healthy fabric reaches from here */
 	const struct dsf_memory *memory;
-	uint64_t link_down_dropped, unreachable_dropped, drops, corrupt_dropped;
+	uint64_t link_down_dropped, unreachable_dropped, corrupt_dropped;
 	uint64_t cells_rx, control_cells_rx;
 	uint64_t *frames_rx, *bytes_rx, *cells_rx_port, *cell_bytes_rx, *corrupt_rx; /* by port */
 	uint64_t errors[DSF_ERR_COUNT]; /* inputs dropped, by cause */
@@ -50,11 +50,11 @@ dsf_instant node_cells_deadline(const struct node_cells *c);
 /* True when trains have left, so that queues are shorter. */
 bool node_cells_expire(struct node_cells *c, dsf_instant now);
 
-/* Sends what reachability wants to say, forgets sprays that changed. */
+/* Sends what reachability wants to say. */
 void node_cells_settle(struct node_cells *c, dsf_instant now);
 
-/* The next destination whose links changed, for an owner that keeps something of its own; called
- * in place of node_cells_settle's own loop. */
+/* The next destination whose links changed; its spray is forgotten. The owner calls it until false
+ * after each input, before it sends anything. */
 bool node_cells_next_changed(struct node_cells *c, uint32_t *destination);
 
 /* Sprays one cell (header and payload of stored bytes, both written already at raw) to cell's

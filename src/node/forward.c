@@ -1,4 +1,3 @@
-#include <assert.h>
 #include "ip/ndp_wire.h"
 #include "node/interface_node.h"
 

@@ -1,5 +1,4 @@
 #include "node/interface_node.h"
-#include <assert.h>
 
 /* Output buffers are trains or packets; packets are told by the low bit of the handle, which no
  * object of a pool has. */
@@ -166,7 +165,9 @@ static void take_cell(void *owner, uint32_t port, const struct fabric_cell *cell
 	int err = 0;
 
 	(void)port;
-	if (cell->destination != n->self->switch_index) {
+	/* A source that the lab doesn't have would make state for nobody. */
+	if (cell->destination != n->self->switch_index ||
+		cell->source >= n->topo->switches_count) {
 		node_count_error(n->errors, -DSF_E_UNKNOWN);
 		return;
 	}
@@ -203,17 +204,18 @@ static void set_ce(uint8_t *frame)
 }
 
 /* Cuts a packet into cells and sprays them. */
-static void send_cells(struct node_interface *n, const struct fabric_voq *q, uint32_t sequence,
-	const struct fabric_packet *packet, dsf_instant now)
+static void send_cells(struct node_interface *n, struct fabric_voq *q,
+	const struct fabric_packet *packet, bool marked, dsf_instant now)
 {
 	uint32_t payload_max = n->topo->fabric.cell_bytes - FABRIC_CELL_HEADER;
 	uint8_t raw[FABRIC_CELL_HEADER + FABRIC_CELL_MAX];
 	struct fabric_cell cell = { .kind = FABRIC_CELL_DATA,
+		.flags = marked ? FABRIC_CELL_CE : 0,
 		.class = packet->class,
 		.source = (uint16_t)n->self->switch_index,
 		.destination = q->destination,
 		.system_port = q->key.system_port,
-		.packet_sequence = sequence,
+		.packet_sequence = q->packet_sequence++,
 		.packet_size = packet->size,
 		.packet_stored = packet->stored,
 		.epoch = q->epoch };
@@ -252,7 +254,7 @@ static bool serve(struct node_interface *n, struct fabric_voq *q, dsf_instant no
 	if (local) {
 		deliver(n, packet, now);
 	} else {
-		send_cells(n, q, q->packet_sequence++, packet, now);
+		send_cells(n, q, packet, mark, now);
 		fabric_packet_free(&n->packets, packet);
 	}
 	fabric_voq_requeue(&n->voqs, q);
@@ -306,25 +308,23 @@ static void send_grant(
 		(void)fabric_voq_grant(&n->voqs, q, grant->epoch, grant->total, now);
 }
 
+/* One pass over the VOQs, however many destinations have changed. */
 static void destinations_changed(struct node_interface *n, dsf_instant now)
 {
 	uint32_t destination;
 	bool changed = false;
 
-	while (node_cells_next_changed(&n->cells, &destination)) {
-		bool reachable = dsf_bitset_has(n->cells.reach.any, destination);
-
+	while (node_cells_next_changed(&n->cells, &destination))
 		changed = true;
-		for (struct fabric_voq *q = dsf_hash_next(&n->voqs.table, NULL); q != NULL;
-			q = dsf_hash_next(&n->voqs.table, q))
-			if (q->destination == destination &&
-				q->destination != n->self->switch_index)
-				fabric_voq_reachable(&n->voqs, q, reachable, now);
-	}
-	if (changed) {
-		fabric_credit_fabric(&n->credits, deliverable_bps(n));
-		fabric_voqs_unblock(&n->voqs);
-	}
+	if (!changed)
+		return;
+	for (struct fabric_voq *q = dsf_hash_next(&n->voqs.table, NULL); q != NULL;
+		q = dsf_hash_next(&n->voqs.table, q))
+		if (q->destination != n->self->switch_index)
+			fabric_voq_reachable(&n->voqs, q,
+				dsf_bitset_has(n->cells.reach.any, q->destination), now);
+	fabric_credit_fabric(&n->credits, deliverable_bps(n));
+	fabric_voqs_unblock(&n->voqs);
 }
 
 /* What an input or an expiry set off, until nothing is left to do. */
@@ -487,11 +487,12 @@ void node_interface_frame_done(struct node_interface *n, void *buffer)
 int node_interface_command(
 	struct node_interface *n, const struct node_command *command, dsf_instant now)
 {
-	const struct topo_port *port = topo_node_port(n->topo, n->self, command->port);
+	const struct topo_port *port;
 	int err;
 
 	if (command->kind != NODE_COMMAND_IMPAIR)
 		return -DSF_E_UNSUPPORTED;
+	port = topo_node_port(n->topo, n->self, command->port);
 	if (!port->ethernet) {
 		err = node_cells_command(&n->cells, command, now);
 		fabric_credit_fabric(&n->credits, deliverable_bps(n));

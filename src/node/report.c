@@ -2,11 +2,12 @@
 #include "base/err.h"
 #include "fabric/packet.h"
 #include "ip/packet.h"
+#include "metaroce/wire.h"
 
 #define PPM 1000000u
 
-/* Headers of a WRITE packet behind UDP: MCH 20, MSGH 20, BTH 12, RETH 16; no ICRC. */
-#define WRITE_HEADER_BYTES 68u
+/* Headers of a WRITE packet behind UDP, with its RETH of 16; no ICRC. */
+#define WRITE_HEADER_BYTES (METAROCE_MCH_SIZE + METAROCE_MSGH_SIZE + METAROCE_BTH_SIZE + 16u)
 
 int node_report_init(struct node_report *r, const struct topo *topo,
 	const struct workload_spec *spec, const struct dsf_memory *memory)

@@ -4,9 +4,10 @@
  * Each host tells of its half of each flow (node_row_flow); here the halves are put together. All
  * times are fabric time.
  *
- * The duration is from the first post to the last completion. Ideal goodput: what the ports of the endpoints could carry of payload, headers and Ethernet
- * overhead taken off: the smaller of all sources' and all targets' port rates. Jain's index is
- * taken over the flows' goodputs: (sum)^2 / (n * sum of squares), in parts per million.
+ * The duration is from the first post to the last completion. Ideal goodput: what the ports of the
+ * endpoints could carry of payload, headers and Ethernet overhead taken off: the smaller of all
+ * sources' and all targets' port rates. Jain's index is taken over the flows' goodputs: (sum)^2 /
+ * (n * sum of squares), in parts per million.
  */
 #ifndef DSF_NODE_REPORT_H
 #define DSF_NODE_REPORT_H
