@@ -1,5 +1,4 @@
 #include "fabric/reasm.h"
-#include <assert.h>
 #include "base/err.h"
 
 #define WINDOW_FIRST 64u

@@ -1,5 +1,4 @@
 #include "ip/route.h"
-#include <assert.h>
 #include "base/bitset.h"
 #include "base/cursor.h"
 #include "base/err.h"

@@ -1,5 +1,4 @@
 #include "topo/draft.h"
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

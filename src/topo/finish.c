@@ -5,7 +5,6 @@
  * is its place in that order, whatever the order of the links.
  */
 #include "topo/draft.h"
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"
