@@ -91,8 +91,9 @@ loopback() {
 	kill -KILL "$pid"
 	(
 		cd /
-		on b0-z0-p0-fdsw0 "$(dirname "$DSFEMU")/dsf-switch" "$BATS_FILE_TMPDIR/lab.json" \
-			b0-z0-p0-fdsw0 --time-dilation 4000 >"$STATE/again.log" 2>&1 3>&- &
+		# Not by on: the pid must be that of the program.
+		ip netns exec "$PREFIX-b0-z0-p0-fdsw0" "$(dirname "$DSFEMU")/dsf-switch" \
+			"$BATS_FILE_TMPDIR/lab.json" b0-z0-p0-fdsw0 --time-dilation 4000 >"$STATE/again.log" 2>&1 3>&- &
 		echo $! >"$STATE/b0-z0-p0-fdsw0.pid"
 	)
 	sleep 2
