@@ -74,7 +74,8 @@ static void end_by_force(const char *lab)
 	close(pidfd);
 }
 
-/* Asks the supervisor. 0: it has ended the lab; -ENOENT: there is no socket; -errno. */
+/* Asks the supervisor. 0: it has ended the lab; -ENOENT: there is no socket; -EBUSY: it refused,
+ * too many others are connected; -errno. */
 static int ask(const char *lab, bool kill)
 {
 	struct lab_client client;
@@ -88,7 +89,9 @@ static int ask(const char *lab, bool kill)
 		&client, kill ? "{\"op\":\"down\",\"kill\":true}" : "{\"op\":\"down\"}");
 	if (err == 0) {
 		line = lab_client_receive(&client, ASK_MS, &size, &err);
-		if (line != NULL)
+		if (line != NULL && json_span_get(line, size, "result").at == NULL)
+			err = -EBUSY;
+		else if (line != NULL)
 			tell_strangers(lab, line, size);
 	}
 	lab_client_close(&client);
@@ -137,7 +140,8 @@ int lab_down(const char *lab, bool kill)
 			end_by_force(lab);
 			end_nodes(lab);
 		}
-		/* No socket yet (just starting), or not any more, or only its nodes are left. */
+		/* No socket yet (just starting), or not any more, or only its nodes are left, or no
+		 * room among its clients. */
 		poll(NULL, 0, RETRY_MS);
 	}
 	log_err("lab %s: process %d holds %s/%s/lock and doesn't end", lab,

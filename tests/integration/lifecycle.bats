@@ -197,6 +197,32 @@ teardown()
 	done
 }
 
+# All places of the lab's socket are taken.
+refused()
+{
+	dsf status "$1" 2>&1 | grep -q "too many commands"
+}
+
+@test "down ends a lab whose control socket has no room left" {
+	local i reader
+
+	command -v socat >/dev/null || skip "needs socat"
+	dsf up "$MINI" --name "$LAB"
+	mkfifo "$BATS_TEST_TMPDIR/idle"
+	exec 5<>"$BATS_TEST_TMPDIR/idle"
+	for ((i = 0; i < 64; i++)); do
+		socat -u PIPE:"$BATS_TEST_TMPDIR/idle" UNIX-CONNECT:"/run/dsfemu/$LAB/control" \
+			3>&- 5>&- &
+		reader=$!
+		CLEAN+=("$reader")
+	done
+	wait_until 20 refused "$LAB"
+	run dsf down "$LAB"
+	[ "$status" -eq 0 ]
+	nothing_left "$LAB"
+	exec 5>&-
+}
+
 @test "a stranger's shell in a namespace is named and stays, --kill ends it" {
 	dsf up "$MINI" --name "$LAB"
 	env -u DSFEMU_LAB ip netns exec "$LAB-b0-z0-h0" sleep 1000 3>&- &
