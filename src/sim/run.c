@@ -1,5 +1,7 @@
 #include "sim/run.h"
-#include "base/err.h"
+#include <errno.h>
+#include <stdlib.h>
+#include "base/bitset.h"
 #include "workload/spec.h"
 
 #define START_NS (10 * NS_PER_US) /* after the command: time for hosts to get ready */
@@ -23,7 +25,7 @@ static void add_drops(void *user, const struct node_row *row)
 
 static void add_row(void *user, const struct node_row *row)
 {
-	/* Rows of another workload that the host still remembers are not ours. */
+	/* Every flow of a host that takes part is the spec's. */
 	(void)node_report_add(user, &row->flow);
 }
 
@@ -35,16 +37,33 @@ static uint64_t count_drops(const struct sim *s)
 	return drops;
 }
 
-static bool takes_part(const struct topo *t, const struct workload_spec *spec, uint32_t host)
+/* The hosts that a workload names, a bitset over nodes; NULL: no memory. The caller frees. */
+static uint64_t *find_hosts(const struct topo *t, const struct workload_spec *spec)
 {
-	for (uint32_t i = 0; i < spec->flows_count; i++)
-		if (topo_endpoint(t, spec->flows[i].source).host == host ||
-			topo_endpoint(t, spec->flows[i].target).host == host)
-			return true;
-	return false;
+	uint64_t *hosts = calloc(DSF_BITSET_WORDS(t->nodes_count), sizeof(*hosts));
+
+	for (uint32_t i = 0; hosts != NULL && i < spec->flows_count; i++) {
+		dsf_bitset_add(hosts, topo_endpoint(t, spec->flows[i].source).host);
+		dsf_bitset_add(hosts, topo_endpoint(t, spec->flows[i].target).host);
+	}
+	return hosts;
 }
 
-static int command_hosts(struct sim *s, const struct topo *t, const struct workload_spec *spec)
+static void view_hosts(const struct sim *s, const struct topo *t, const uint64_t *hosts,
+	node_row_fn row_fn, void *user)
+{
+	for (uint32_t i = dsf_bitset_next(hosts, 0, t->nodes_count); i < t->nodes_count;
+		i = dsf_bitset_next(hosts, i + 1, t->nodes_count))
+		sim_view(s, i, NODE_QUERY_WORKLOAD, TOPO_NONE, row_fn, user);
+}
+
+static void count_done(void *user, const struct node_row *row)
+{
+	*(uint64_t *)user += row->flow.done;
+}
+
+static int command_hosts(struct sim *s, const struct topo *t, const uint64_t *hosts,
+	const struct workload_spec *spec)
 {
 	struct workload_spec absolute = *spec;
 	struct node_command command = { .kind = NODE_COMMAND_WORKLOAD_START,
@@ -53,45 +72,41 @@ static int command_hosts(struct sim *s, const struct topo *t, const struct workl
 
 	absolute.start_at = dsf_time_after(start, spec->start_at.ns);
 	absolute.stop_at = dsf_time_after(start, spec->stop_at.ns);
-	for (uint32_t i = 0; i < t->nodes_count; i++) {
-		int err;
+	for (uint32_t i = dsf_bitset_next(hosts, 0, t->nodes_count); i < t->nodes_count;
+		i = dsf_bitset_next(hosts, i + 1, t->nodes_count)) {
+		int err = sim_command(s, i, &command);
 
-		if (t->nodes[i].role != TOPO_ROLE_HOST || !takes_part(t, spec, i))
-			continue;
-		err = sim_command(s, i, &command);
 		if (err < 0)
 			return err;
 	}
 	return 0;
 }
 
-static void collect(const struct sim *s, const struct topo *t, const struct workload_spec *spec,
-	struct node_report *r)
+/* Both halves of every flow say that they are done. */
+static bool all_done(const struct sim *s, const struct topo *t, const uint64_t *hosts,
+	const struct workload_spec *spec)
 {
-	struct node_report fresh = {
-		.topo = r->topo, .spec = r->spec, .memory = r->memory, .flows = r->flows
-	};
+	uint64_t done = 0;
 
-	memset(r->flows, 0, spec->flows_count * sizeof(*r->flows));
-	*r = fresh;
-	for (uint32_t i = 0; i < t->nodes_count; i++)
-		if (t->nodes[i].role == TOPO_ROLE_HOST)
-			sim_view(s, i, NODE_QUERY_WORKLOAD, TOPO_NONE, add_row, r);
+	view_hosts(s, t, hosts, count_done, &done);
+	return done == 2ull * spec->flows_count;
 }
 
 int sim_run_workload(struct sim *s, const struct topo *t, const struct workload_spec *spec,
 	uint64_t limit_ns, struct node_report *r, uint64_t *drops)
 {
-	uint64_t drops_before = count_drops(s);
+	uint64_t drops_before = count_drops(s), *hosts = find_hosts(t, spec);
 	dsf_instant limit = dsf_time_after(sim_now(s), limit_ns);
-	int err = command_hosts(s, t, spec);
+	int err = hosts == NULL ? -ENOMEM : command_hosts(s, t, hosts, spec);
 
-	while (err == 0 && dsf_time_before(sim_now(s), limit)) {
-		err = sim_run_until(s, dsf_time_after(sim_now(s), SLICE_NS));
-		collect(s, t, spec, r);
-		if (node_report_done(r))
-			break;
+	if (err == 0) {
+		do
+			err = sim_run_until(s, dsf_time_after(sim_now(s), SLICE_NS));
+		while (err == 0 && !all_done(s, t, hosts, spec) &&
+			dsf_time_before(sim_now(s), limit));
+		view_hosts(s, t, hosts, add_row, r);
 	}
+	free(hosts);
 	node_report_finish(r);
 	*drops = count_drops(s) - drops_before;
 	return err;
