@@ -19,7 +19,6 @@
 #define DSF_FABRIC_VOQ_H
 #include "base/hash.h"
 #include "base/heap.h"
-#include "base/histogram.h"
 #include "fabric/packet.h"
 
 #define FABRIC_VOQS_MAX 65536u

@@ -66,7 +66,6 @@ struct node_row_voq {
 	uint64_t credits_requested, credits_granted; /* bytes, totals */
 	uint64_t dropped, ecn_marked;
 	uint64_t sent_packets, sent_bytes;
-	uint64_t delay_p99_ns;
 };
 
 struct node_row_system_port {

@@ -165,7 +165,7 @@ static bool voq_row(cJSON *o, const struct node_row_voq *r)
 		       { "credits_requested", r->credits_requested },
 		       { "credits_granted", r->credits_granted }, { "dropped", r->dropped },
 		       { "ecn_marked", r->ecn_marked }, { "sent_packets", r->sent_packets },
-		       { "sent_bytes", r->sent_bytes }, { "delay_p99_ns", r->delay_p99_ns });
+		       { "sent_bytes", r->sent_bytes });
 }
 
 static bool system_port_row(cJSON *o, const struct topo *t, const struct node_row_system_port *r)
