@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "uring/log.h"
 #include "view/rows.h"
-#include "workload/spec.h"
+#include "workload/pattern.h"
 
 #define EXACT_MAX         9007199254740992.0 /* cJSON keeps numbers as doubles: exact up to 2^53 */
 #define TRACES_BURST      200u
@@ -255,26 +255,6 @@ static struct workload_flow *read_flows(
 	return flows;
 }
 
-static bool read_kind(const char *text, enum workload_kind *kind)
-{
-	static const struct {
-		const char *name;
-		enum workload_kind kind;
-	} kinds[] = {
-		{ "udp", WORKLOAD_UDP },
-		{ "write", WORKLOAD_WRITE },
-		{ "permutation", WORKLOAD_PERMUTATION },
-		{ "incast", WORKLOAD_INCAST },
-	};
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kinds[i].name, text) == 0) {
-			*kind = kinds[i].kind;
-			return true;
-		}
-	return false;
-}
-
 /* Everything but the flows. */
 static bool read_spec(const cJSON *object, struct workload_spec *spec)
 {
@@ -284,7 +264,8 @@ static bool read_spec(const cJSON *object, struct workload_spec *spec)
 	spec->iterations = 1;
 	spec->plane = UINT32_MAX;
 	spec->stop_at = DSF_NEVER;
-	if (!cJSON_IsObject(object) || !read_kind(read_string(object, "kind"), &spec->kind) ||
+	if (!cJSON_IsObject(object) ||
+		workload_kind_parse(read_string(object, "kind"), &spec->kind) < 0 ||
 		!read_number(object, "size_bytes", UINT64_MAX / 16, &spec->size_bytes) ||
 		!read_u32(object, "iterations", &spec->iterations) ||
 		!read_number(object, "rate_bps", UINT64_MAX / 16, &spec->rate_bps) ||
