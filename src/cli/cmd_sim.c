@@ -249,6 +249,11 @@ static int run(int argc, char **argv, const struct cli_options *options)
 	(void)argc;
 	if (code != CLI_OK)
 		return code;
+	code = cli_check_runs(argv[0], t, false);
+	if (code != CLI_OK) {
+		topo_free(t);
+		return code;
+	}
 	seed_value = t->seed;
 	if (seed != NULL && !units_count(seed, &seed_value)) {
 		topo_free(t);
@@ -258,9 +263,7 @@ static int run(int argc, char **argv, const struct cli_options *options)
 	s.results = cJSON_CreateArray();
 	s.sim = sim_new(&(struct sim_config){ .topo = t, .seed = seed_value });
 	if (s.sim == NULL || s.results == NULL) {
-		log_err("sim: %s: can't make its devices (memory, or a role that can't be "
-			"simulated)",
-			argv[0]);
+		log_err("sim: %s: no memory for its devices", argv[0]);
 		s.code = CLI_FAILED;
 	} else if (act(&s)) {
 		printed = print(&s);

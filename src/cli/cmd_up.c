@@ -132,6 +132,8 @@ static int prepare(struct up *u, const char *word)
 	if (code == CLI_OK)
 		code = read_topology(u, word);
 	if (code == CLI_OK)
+		code = cli_check_runs(word, u->topo, true);
+	if (code == CLI_OK)
 		code = read_name(u);
 	if (code == CLI_OK)
 		code = read_dilation(u);

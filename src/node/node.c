@@ -19,9 +19,12 @@ struct node {
 	};
 };
 
-/* Routers (SSW) and external nodes have no core: an external node is somebody else's. */
-static bool kind_of(enum topo_role role, enum node_kind *kind)
+/* Routers (SSW, and every switch of a routed fabric) have no core; an external node is somebody
+ * else's. */
+static bool kind_of(const struct topo *t, enum topo_role role, enum node_kind *kind)
 {
+	if (t->fabric.mode != TOPO_FABRIC_DSF)
+		return false;
 	switch (role) {
 	case TOPO_ROLE_RDSW:
 	case TOPO_ROLE_EDSW: *kind = KIND_INTERFACE; return true;
@@ -43,7 +46,7 @@ struct node *node_new(const struct node_config *config, dsf_instant now)
 		return NULL;
 	n->memory = config->memory;
 	n->ports_count = config->topo->nodes[config->index].ports_count;
-	if (kind_of(config->topo->nodes[config->index].role, &n->kind)) {
+	if (kind_of(config->topo, config->topo->nodes[config->index].role, &n->kind)) {
 		switch (n->kind) {
 		case KIND_INTERFACE:
 			n->interface = node_interface_new(config, now);

@@ -71,7 +71,8 @@ struct node_config {
 	uint64_t probe_min_ns;
 };
 
-/* NULL when memory is short or the role has no core (ssw, external). All ports start without carrier. */
+/* NULL when memory is short or the role has no core (ssw, external, or a routed
+ * fabric). All ports start without carrier. */
 struct node *node_new(const struct node_config *config, dsf_instant now);
 void node_free(struct node *n);
 

@@ -106,6 +106,15 @@ senders=b0-z0-h0:gpu0,b0-z0-h0:gpu1,b0-z0-h2:gpu0,b0-z0-h2:gpu1
 	[ "$a" = "$b" ]
 }
 
+@test "what this version can't run is refused, not run as something else" {
+	for change in '.fabric.mode = "ecmp"' '.transport.name = "rocev2"'; do
+		jq "$change" "$mini" >"$BATS_TEST_TMPDIR/other.json"
+		run "$DSFEMU" sim "$BATS_TEST_TMPDIR/other.json"
+		[ "$status" -eq 2 ]
+		[[ "$output" == "dsfemu: "*"this version"* ]]
+	done
+}
+
 @test "wrong use exits 2 and prints nothing on stdout" {
 	for words in "--run frobnicate" "--run write\ --size\ 0" "--run write\ --hosts\ nobody" \
 		"--run write\ --sice\ 4" "--fail b0-z0-p0-rdsw0:fab9" "--show nonsense" "--until x" \
