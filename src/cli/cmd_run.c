@@ -87,7 +87,7 @@ static bool count_drops(struct session *s, uint64_t *drops)
 	return rows != NULL;
 }
 
-/* Fabric time of the lab, as its first host has it. */
+/* Fabric time of the lab: the latest of its hosts' clocks. */
 static bool fabric_now(struct session *s, uint64_t *now_ns)
 {
 	cJSON *answers = ask(s, "\"host\"", "{\"op\":\"now\"}");
@@ -344,7 +344,8 @@ const struct cli_command cmd_run = {
 		"(first half of the endpoints to the second), permutation (each to one other) or\n"
 		"incast (all to the first). Endpoints are GPUs, by host then rail. Every byte is\n"
 		"checked where it lands. Times and rates are fabric time, at true scale. Exits 1\n"
-		"when something was lost, wrong or double. Ctrl-C stops the workload, not the lab.",
+		"when something was lost (udp: nothing came), wrong or double. Ctrl-C stops\n"
+		"the workload, not the lab.",
 	.options = options,
 	.words_min = 1,
 	.words_max = 1,

@@ -6,9 +6,9 @@
  * cell costs one period. Every train carries "I hear you"; a link is live only while we hear the
  * peer and the peer hears us, so a link that died in one direction is left by both ends. Carrier
  * loss acts at once, silence after three periods. Every cell carries a link sequence: gaps that
- * don't close within a period are losses, as corrupted cells are, and a link that loses more than a
- * threshold (a gray link) is isolated: we tell the peer that we don't hear it, and both stop. A link that isn't live is tested with fill cells; it
- * returns after eight clean periods.
+ * don't close within a period are losses, as corrupted cells are, and a link that loses more than
+ * a threshold (a gray link) is isolated: we tell the peer that we don't hear it, and both stop. A
+ * link that isn't live is tested with fill cells; it returns after eight clean periods.
  *
  * Valley-free: an interface node tells of itself only; an FDSW tells what it hears directly from
  * an interface node to the other interface nodes and to the spine, and what the spine told it to

@@ -272,7 +272,7 @@ static int forward(struct node_interface *n, uint32_t port, struct ip_packet *p,
 	if (!ours && !up)
 		ip_packet_decrement_hop_limit(p, packet->bytes);
 	if (frame->checksum_start != NODE_CHECKSUM_NONE && packet->stored == packet->size) {
-		/* The kernel counts from its frame's start; our copy's header may differ in size. */
+		/* The kernel counts from its frame's start; our copy's header may be larger. */
 		uint32_t start = frame->checksum_start + (ours ? IP_ETHERNET_SIZE : 0);
 
 		err = ip_checksum_finish(

@@ -19,7 +19,8 @@ static uint32_t first_rank(const struct topo *t, uint32_t host)
 	return low;
 }
 
-static int open_nic(struct node_host *h, const struct node_config *config, uint32_t rail, dsf_instant now)
+static int open_nic(
+	struct node_host *h, const struct node_config *config, uint32_t rail, dsf_instant now)
 {
 	struct node_host_nic *nic = &h->nics[rail];
 	struct metaroce_config c = { .memory = h->memory,

@@ -3,7 +3,8 @@
 
 /* Streams of a run get numbers from a base drawn by the run, two a flow, so that what is left in
  * the network of an older run means nobody. Zero isn't a stream. */
-static uint32_t stream_number(const struct node_host *h, const struct node_host_flow *flow, bool sender)
+static uint32_t stream_number(
+	const struct node_host *h, const struct node_host_flow *flow, bool sender)
 {
 	uint32_t room = METAROCE_QPN_MAX - 2 * NODE_HOST_FLOWS_MAX;
 
@@ -33,7 +34,8 @@ static int open_stream(struct node_host *h, struct node_host_flow *flow, dsf_ins
 	struct metaroce *m = flow->nic->transport;
 	uint32_t here = stream_number(h, flow, flow->sender);
 	uint32_t there = stream_number(h, flow, !flow->sender);
-	uint64_t size = h->spec.iterations > 0 ? h->spec.iterations * h->spec.size_bytes : UINT64_MAX;
+	uint64_t size =
+		h->spec.iterations > 0 ? h->spec.iterations * h->spec.size_bytes : UINT64_MAX;
 	int err = 0;
 
 	flow->qp = metaroce_qp_new(m, here, there, &flow->peer, (uint64_t)(uintptr_t)flow, &err);
@@ -61,8 +63,8 @@ static int open_flow(struct node_host *h, struct node_host_flow *flow, uint32_t 
 		dsf_mix(h->spec.seed ^ dsf_mix(((uint64_t)h->run << 32) + index + 1)));
 	flow->peer = peer_of(h->topo, sender ? wanted->target : wanted->source);
 	flow->first_at = flow->last_at = DSF_NEVER;
-	return h->spec.kind == WORKLOAD_UDP ? node_host_udp_open(h, flow) :
-					    open_stream(h, flow, now);
+	return h->spec.kind == WORKLOAD_UDP ? node_host_udp_open(h, flow)
+					    : open_stream(h, flow, now);
 }
 
 static void close_flow(struct node_host *h, struct node_host_flow *flow)
@@ -97,10 +99,9 @@ static int check_spec(const struct node_host *h, const struct workload_spec *spe
 	*count = 0;
 	if (spec->kind > WORKLOAD_INCAST || spec->flows_count == 0 || spec->flows == NULL)
 		return -DSF_E_BADFIELD;
-	if (spec->kind == WORKLOAD_UDP ?
-			spec->size_bytes < NODE_HOST_UDP_HEAD ||
-				spec->size_bytes > UINT16_MAX - IP_UDP_SIZE :
-			spec->size_bytes > METAROCE_MESSAGE_BYTES_MAX)
+	if (spec->kind == WORKLOAD_UDP ? spec->size_bytes < NODE_HOST_UDP_HEAD ||
+						 spec->size_bytes > UINT16_MAX - IP_UDP_SIZE
+				       : spec->size_bytes > METAROCE_MESSAGE_BYTES_MAX)
 		return -DSF_E_BADFIELD;
 	if (spec->iterations == 0 && dsf_time_is_never(spec->stop_at))
 		return -DSF_E_BADFIELD; /* would never end */
@@ -154,7 +155,8 @@ int node_host_flow_start(struct node_host *h, const struct workload_spec *spec, 
 		if (!h->flows[i].sender)
 			continue;
 		h->unfinished++;
-		(void)dsf_heap_set(&h->timers, &h->flows[i].start, dsf_time_max(spec->start_at, now));
+		(void)dsf_heap_set(
+			&h->timers, &h->flows[i].start, dsf_time_max(spec->start_at, now));
 	}
 	dsf_trace_emit(h->trace, now, DSF_EVENT_WORKLOAD_STARTED, h->index, h->unfinished, 0);
 	return 0;
@@ -168,7 +170,8 @@ void node_host_flow_ended(struct node_host *h, struct node_host_flow *flow, dsf_
 	flow->stopped = true;
 	assert(h->unfinished > 0);
 	if (--h->unfinished == 0)
-		dsf_trace_emit(h->trace, now, DSF_EVENT_WORKLOAD_DONE, h->index, flow->completed, 0);
+		dsf_trace_emit(
+			h->trace, now, DSF_EVENT_WORKLOAD_DONE, h->index, flow->completed, 0);
 }
 
 /* Posts what may be under way; ends the flow when nothing is and nothing will be. */
@@ -258,8 +261,8 @@ void node_host_flow_expire(struct node_host *h, dsf_instant now)
 }
 
 /* Nothing more will come: all that was promised came, or nobody sends any more. */
-static bool receiver_done(const struct node_host_flow *flow, const struct node_row_flow *row,
-	dsf_instant now)
+static bool receiver_done(
+	const struct node_host_flow *flow, const struct node_row_flow *row, dsf_instant now)
 {
 	const struct node_host *h = flow->host;
 	dsf_instant quiet = h->spec.stop_at;
@@ -275,7 +278,8 @@ static bool receiver_done(const struct node_host_flow *flow, const struct node_r
 	return dsf_time_due(dsf_time_after(quiet, grace_ns(h)), now);
 }
 
-void node_host_flow_row(const struct node_host_flow *flow, struct node_row_flow *row, dsf_instant now)
+void node_host_flow_row(
+	const struct node_host_flow *flow, struct node_row_flow *row, dsf_instant now)
 {
 	struct metaroce_qp_view view;
 

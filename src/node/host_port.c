@@ -154,7 +154,8 @@ static bool transport_output(struct node_host *h, struct node_host_port *p,
 	struct node_host_datagram d = { .target_port = METAROCE_UDP_PORT };
 	struct metaroce_packet packet;
 
-	if (!metaroce_output(nic->transport, p->plane, frame->bytes + NODE_HOST_HEADERS, &packet, now))
+	if (!metaroce_output(
+		    nic->transport, p->plane, frame->bytes + NODE_HOST_HEADERS, &packet, now))
 		return false;
 	d.target = packet.target;
 	d.source_port = packet.source_port;
@@ -202,8 +203,8 @@ static struct node_host_frame *next_frame(
 		return NULL;
 	p->datagram_turn = !p->datagram_turn;
 	made = (p->datagram_turn && node_host_udp_output(h, p, frame, out, now)) ||
-		transport_output(h, p, frame, out, now) ||
-		(!p->datagram_turn && node_host_udp_output(h, p, frame, out, now));
+	       transport_output(h, p, frame, out, now) ||
+	       (!p->datagram_turn && node_host_udp_output(h, p, frame, out, now));
 	if (made)
 		return frame;
 	node_host_frame_give(h, frame);
@@ -228,8 +229,8 @@ static void occupy(struct node_host_port *p, uint32_t size, dsf_instant now)
 	}
 }
 
-bool node_host_port_output(struct node_host *h, struct node_host_port *p, struct node_output *out,
-	dsf_instant now)
+bool node_host_port_output(
+	struct node_host *h, struct node_host_port *p, struct node_output *out, dsf_instant now)
 {
 	struct node_host_frame *frame;
 

@@ -24,7 +24,7 @@
 #include "workload/spec.h"
 
 #define NODE_HOST_HEADERS (IP_ETHERNET_SIZE + IP_HEADER_SIZE + IP_UDP_SIZE)
-#define NODE_HOST_DSCP           50u /* of MetaRoCE data and probes: class rdma */
+#define NODE_HOST_DSCP    50u /* of MetaRoCE data and probes: class rdma */
 /* ACKs and the handshake go in class nc: behind data of the other direction they would double the
  * round trip they are to measure. They are about 1.5 % of the data. */
 #define NODE_HOST_CONTROL_DSCP 48u
@@ -125,7 +125,7 @@ struct node_host {
 	struct dsf_heap timers;
 	/* the workload */
 	struct workload_spec spec; /* flows: NULL */
-	uint32_t run; /* tells the packets of one run from another's */
+	uint32_t run;              /* tells the packets of one run from another's */
 	struct node_host_flow *flows;
 	uint32_t flows_count, unfinished; /* unfinished: sending flows */
 	uint64_t errors[DSF_ERR_COUNT];
@@ -138,13 +138,14 @@ int node_host_drop(struct node_host *h, int err);
 /* host_port.c */
 int node_host_port_init(struct node_host *h, struct node_host_port *p, uint32_t number);
 void node_host_port_close(struct node_host *h, struct node_host_port *p);
-void node_host_port_carrier(struct node_host *h, struct node_host_port *p, bool up, dsf_instant now);
+void node_host_port_carrier(
+	struct node_host *h, struct node_host_port *p, bool up, dsf_instant now);
 void node_host_port_impair(struct node_host_port *p, const struct node_impairment *i);
 /* True when the port has something to send as soon as it is free. */
 bool node_host_port_wants(const struct node_host *h, const struct node_host_port *p);
 /* The next frame of this port, if it is free and has one. */
-bool node_host_port_output(struct node_host *h, struct node_host_port *p, struct node_output *out,
-	dsf_instant now);
+bool node_host_port_output(
+	struct node_host *h, struct node_host_port *p, struct node_output *out, dsf_instant now);
 /* A copy of bytes waits to be sent; false: dropped, the queue is full or memory short. */
 bool node_host_port_reply(struct node_host *h, struct node_host_port *p, const uint8_t *bytes,
 	uint32_t stored, uint32_t size);

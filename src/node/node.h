@@ -60,9 +60,9 @@ struct node_config {
 	const struct dsf_memory *memory;
 	const struct dsf_trace *trace; /* NULL: nobody listens */
 	uint64_t seed;
-	uint32_t
-		control_dilation; /* timers of control protocols are divided by it: D live, 1 simulated */
-	bool simulated;           /* host: answer NDP and ping itself; payload by name */
+	/* Timers of control protocols are divided by it: D live, 1 simulated. */
+	uint32_t control_dilation;
+	bool simulated; /* host: answer NDP and ping itself; payload by name */
 	/* Least values of timers in fabric ns, so that a live machine's noise doesn't fire them; 0
 	 * in the simulator. The longer of these and the topology's value holds. */
 	uint64_t reach_refresh_min_ns;

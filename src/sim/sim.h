@@ -52,8 +52,8 @@ struct node *sim_node(struct sim *s, uint32_t index);
  * lost. */
 void sim_link_set(struct sim *s, uint32_t link, bool up);
 
-/* A device dies: its links lose carrier, what it held and what is on its links is lost, its state is
- * gone. Nothing when it is dead already. */
+/* A device dies: its links lose carrier, what it held and what is on its links is lost, its state
+ * is gone. Nothing when it is dead already. */
 void sim_node_stop(struct sim *s, uint32_t node);
 
 /* A dead device comes back empty, with carrier on every link that is up at both ends. 0, or
