@@ -429,7 +429,7 @@ int metaroce_wire_hello_decode(const uint8_t *bytes, size_t stored, struct metar
 	hello->status = at[45];
 	if (hello->op < METAROCE_CONN_REQUEST || hello->op > METAROCE_CONN_PLANE_UPDATE ||
 		hello->planes > METAROCE_PLANES_MAX || hello->paths == 0 ||
-		hello->paths > METAROCE_PATHS_MAX)
+		hello->paths > METAROCE_PATHS_MAX || hello->payload_max == 0)
 		return -DSF_E_BADFIELD;
 	if (hello->version != METAROCE_VERSION)
 		return -DSF_E_VERSION;

@@ -293,6 +293,10 @@ static void hello_comes_back(void)
 	bytes[20] = 8;
 	TAP_EQ(metaroce_wire_hello_decode(bytes, size, &out), -DSF_E_BADFIELD, "hello: op");
 	bytes[20] = 1;
+	bytes[56] = 0;
+	TAP_EQ(metaroce_wire_hello_decode(bytes, size, &out), -DSF_E_BADFIELD,
+		"hello: no payload at all");
+	bytes[56] = 0x10;
 	bytes[22] = bytes[23] = 0;
 	TAP_EQ(metaroce_wire_hello_decode(bytes, size, &out), -DSF_E_BADFIELD, "hello: no paths");
 	bytes[22] = 2;
