@@ -80,6 +80,7 @@ int node_report_add(struct node_report *r, const struct node_row_flow *row)
 
 	if (f == NULL)
 		return -DSF_E_UNKNOWN;
+	r->ecn_marks += row->ecn_marks; /* a half counts what came marked to it */
 	if (row->sender) {
 		f->sender_seen = true;
 		f->sender_done = row->done;
@@ -89,7 +90,6 @@ int node_report_add(struct node_report *r, const struct node_row_flow *row)
 		if (row->fct != NULL)
 			dsf_histogram_merge(&r->fct, row->fct);
 		r->retransmits += row->retransmits;
-		r->ecn_marks += row->ecn_marks;
 		return 0;
 	}
 	f->receiver_seen = true;
