@@ -1,14 +1,17 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 #include "cli/commands.h"
 #include "cli/fidelity.h"
+#include "cli/lab.h"
 #include "cli/lab_call.h"
 #include "cli/log.h"
 #include "cli/output.h"
@@ -24,6 +27,7 @@
 #define POLL_MS     50
 #define STALL_MS    30000 /* wall time without a single byte moved: the run has failed */
 #define INTERRUPTED 130
+#define STOP        "{\"op\":\"workload_stop\"}"
 
 struct session {
 	const struct cli_options *options;
@@ -43,11 +47,45 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
-/* A request to all nodes (of a role): the array of their answers put together, the caller's. NULL:
- * told. */
-static cJSON *ask(struct session *s, const char *role, const char *request)
+static bool takes_part(const struct session *s, const char *name)
 {
-	const char *result;
+	const struct workload_spec *w = &s->workload.spec;
+	uint32_t node = topo_find_node(s->topo, name);
+
+	for (uint32_t i = 0; i < w->flows_count; i++)
+		if (topo_endpoint(s->topo, w->flows[i].source).host == node ||
+			topo_endpoint(s->topo, w->flows[i].target).host == node)
+			return true;
+	return false;
+}
+
+/* Has a host of the workload refused a request, or couldn't it be asked? Tells the first. */
+static bool refused(const struct session *s, const char *failed)
+{
+	cJSON *rows = cJSON_Parse(failed);
+	const cJSON *row;
+	bool any = false;
+
+	cJSON_ArrayForEach(row, rows)
+	{
+		const cJSON *node = cJSON_GetObjectItemCaseSensitive(row, "node");
+		const cJSON *why = cJSON_GetObjectItemCaseSensitive(row, "why");
+
+		if (any || !cJSON_IsString(node) || !takes_part(s, node->valuestring))
+			continue;
+		log_err("run: %s: %s", node->valuestring,
+			cJSON_IsString(why) ? why->valuestring : "no reason given");
+		any = true;
+	}
+	cJSON_Delete(rows);
+	return any;
+}
+
+/* A request to all nodes (of a role): the array of their answers put together, the caller's. NULL:
+ * told. With all set each host of the workload must have agreed. */
+static cJSON *ask(struct session *s, const char *role, const char *request, bool all)
+{
+	const char *result, *failed;
 	char *text;
 	cJSON *array;
 
@@ -55,11 +93,13 @@ static cJSON *ask(struct session *s, const char *role, const char *request)
 		log_err("out of memory");
 		return NULL;
 	}
-	if (lab_call(&s->client, text, &result, NULL) != CLI_OK) {
+	if (lab_call(&s->client, text, &result, &failed) != CLI_OK) {
 		free(text);
 		return NULL;
 	}
 	free(text);
+	if (all && refused(s, failed))
+		return NULL;
 	array = view_json_parse(result, strlen(result));
 	if (!cJSON_IsArray(array)) {
 		log_err("run: the lab's answer can't be read");
@@ -69,9 +109,9 @@ static cJSON *ask(struct session *s, const char *role, const char *request)
 	return array;
 }
 
-static bool tell(struct session *s, const char *role, const char *request)
+static bool tell(struct session *s, const char *role, const char *request, bool all)
 {
-	cJSON *answer = ask(s, role, request);
+	cJSON *answer = ask(s, role, request, all);
 
 	cJSON_Delete(answer);
 	return answer != NULL;
@@ -79,7 +119,7 @@ static bool tell(struct session *s, const char *role, const char *request)
 
 static bool count_drops(struct session *s, uint64_t *drops)
 {
-	cJSON *rows = ask(s, "null", "{\"op\":\"view\",\"query\":\"counters\"}");
+	cJSON *rows = ask(s, "null", "{\"op\":\"view\",\"query\":\"counters\"}", false);
 
 	if (rows != NULL)
 		*drops = view_report_network_drops(rows);
@@ -90,7 +130,7 @@ static bool count_drops(struct session *s, uint64_t *drops)
 /* Fabric time of the lab: the latest of its hosts' clocks. */
 static bool fabric_now(struct session *s, uint64_t *now_ns)
 {
-	cJSON *answers = ask(s, "\"host\"", "{\"op\":\"now\"}");
+	cJSON *answers = ask(s, "\"host\"", "{\"op\":\"now\"}", false);
 
 	*now_ns = 0;
 	for (const cJSON *a = answers != NULL ? answers->child : NULL; a != NULL; a = a->next)
@@ -139,8 +179,9 @@ static bool start(struct session *s)
 	char *text;
 	bool started;
 
-	if (!count_drops(s, &s->drops_before) ||
-		!tell(s, "null", "{\"op\":\"fidelity\",\"reset\":true}") || !fabric_now(s, &now_ns))
+	/* What a killed run left: nobody else runs one, the lock is ours. */
+	if (!tell(s, "\"host\"", STOP, false) || !count_drops(s, &s->drops_before) ||
+		!tell(s, "null", "{\"op\":\"fidelity\",\"reset\":true}", false) || !fabric_now(s, &now_ns))
 		return false;
 	request = cJSON_CreateObject();
 	spec = spec_json(&s->workload.spec, now_ns + MARGIN_WALL_NS / dilation);
@@ -152,8 +193,10 @@ static bool start(struct session *s)
 	}
 	text = cJSON_PrintUnformatted(request);
 	cJSON_Delete(request);
-	started = text != NULL && tell(s, "\"host\"", text);
+	started = text != NULL && tell(s, "\"host\"", text, true);
 	free(text);
+	if (!started)
+		tell(s, "\"host\"", STOP, false);
 	return started;
 }
 
@@ -161,7 +204,7 @@ static bool start(struct session *s)
 static bool collect(struct session *s)
 {
 	struct dsf_histogram *fct = malloc(sizeof(*fct));
-	cJSON *rows = ask(s, "\"host\"", "{\"op\":\"view\",\"query\":\"workload\"}");
+	cJSON *rows = ask(s, "\"host\"", "{\"op\":\"view\",\"query\":\"workload\"}", false);
 	struct node_row_flow flow;
 
 	node_report_close(s->report);
@@ -223,7 +266,7 @@ static int follow(struct session *s)
 
 static bool judge(struct session *s)
 {
-	cJSON *answers = ask(s, "null", "{\"op\":\"fidelity\",\"reset\":false}");
+	cJSON *answers = ask(s, "null", "{\"op\":\"fidelity\",\"reset\":false}", false);
 	struct fidelity *f = calloc(1, sizeof(*f));
 	uint64_t drops;
 
@@ -281,7 +324,7 @@ static int run_in_lab(struct session *s)
 		if (isatty(STDERR_FILENO) && !s->options->quiet && !s->options->json)
 			fprintf(stderr, "\r\033[K");
 		if (code != CLI_OK)
-			tell(s, "\"host\"", "{\"op\":\"workload_stop\"}");
+			tell(s, "\"host\"", STOP, false);
 		node_report_finish(s->report);
 		printed = judge(s) ? print(s) : CLI_FAILED;
 		if (code == CLI_OK)
@@ -297,6 +340,24 @@ static int run_in_lab(struct session *s)
 static const char *get_option(const void *user, const char *option)
 {
 	return cli_option(user, option);
+}
+
+/* One run at a time: its workload, its counters and its fidelity are the whole lab's. The lock is
+ * on the lab's own file and ends with this process. False: told. */
+static bool lock_lab(const char *lab)
+{
+	char path[LAB_PATH_MAX];
+	int fd = open(lab_path(path, lab, "lab.json"), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return true;
+	if (fd >= 0 && errno == EWOULDBLOCK)
+		log_err("run: lab %s: another run is under way", lab);
+	else
+		log_err("run: %s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return false;
 }
 
 static int run(int argc, char **argv, const struct cli_options *options)
@@ -322,7 +383,7 @@ static int run(int argc, char **argv, const struct cli_options *options)
 		sigaction(SIGTERM, &action, NULL);
 		code = lab_call_open(&s.client, lab);
 		if (code == CLI_OK) {
-			code = run_in_lab(&s);
+			code = lock_lab(lab) ? run_in_lab(&s) : CLI_FAILED;
 			lab_client_close(&s.client);
 		}
 		cli_workload_free(&s.workload);

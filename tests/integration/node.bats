@@ -142,3 +142,25 @@ flood()
 	[ "$status" -eq 1 ]
 	dsf status "$LAB"
 }
+
+@test "a second run, and a run with a dead host, are refused and harm nothing" {
+	dsf run permutation --lab "$LAB" --size 1M --iterations 60 >"$BATS_TEST_TMPDIR/first" 3>&- &
+	first=$!
+	locked()
+	{
+		! flock -n "/run/dsfemu/$LAB/lab.json" true
+	}
+	wait_until 10 locked
+	run dsf run udp --lab "$LAB" --duration 20us
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"another run is under way"* ]]
+	wait "$first"
+	grep -q "verified: 0 bytes wrong, 0 lost" "$BATS_TEST_TMPDIR/first"
+
+	dsf node kill b0-z0-h3 --lab "$LAB"
+	run dsf run permutation --lab "$LAB" --size 64K
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"b0-z0-h3: dead"* ]]
+	dsf run write --lab "$LAB" --hosts b0-z0-h0,b0-z0-h2 --size 64K
+	dsf node start b0-z0-h3 --lab "$LAB"
+}
