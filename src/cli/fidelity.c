@@ -58,11 +58,15 @@ static uint64_t suggest(const struct topo *t, uint64_t late_ns, uint64_t drops)
 	 * train's own time counts. */
 	if (train > FIDELITY_QUANTUM_WALL_NS / dilation && train > allowed)
 		allowed = train;
+	if (late_ns > (UINT64_MAX - allowed) / dilation)
+		return TOPO_DILATION_MAX;
 	if (allowed > 0 && late_ns > allowed)
 		wanted = (late_ns * dilation + allowed - 1) / allowed;
 	if (drops > 0 && wanted < 2 * dilation)
 		wanted = 2 * dilation;
-	return wanted > dilation ? wanted : dilation + 1;
+	if (wanted <= dilation)
+		wanted = dilation + 1;
+	return wanted < TOPO_DILATION_MAX ? wanted : TOPO_DILATION_MAX;
 }
 
 cJSON *fidelity_json(const struct fidelity *f, const struct topo *t)
