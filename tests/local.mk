@@ -103,6 +103,7 @@ FUZZ_TARGETS += tests/fuzz/metaroce_wire
 FUZZ_TARGETS += tests/fuzz/cli_json_span
 FUZZ_TARGETS += tests/fuzz/ip_ndp
 FUZZ_TARGETS += tests/fuzz/ip_packet
+FUZZ_TARGETS += tests/fuzz/node_frame
 FUZZ_TARGETS += tests/fuzz/topo_file
 
 # bats files: these need the dsfemu program, and those that need root skip without it

@@ -145,8 +145,9 @@ static void deliver(struct node_interface *n, struct fabric_packet *packet, dsf_
 	uint32_t system_port = packet->system_port;
 	uint32_t port = node_interface_port_of(n, system_port);
 
-	if (port == TOPO_NONE) {
-		node_count_error(n->errors, -DSF_E_UNKNOWN);
+	/* Cells may say anything: what is no Ethernet frame leaves by no port. */
+	if (port == TOPO_NONE || packet->stored < IP_ETHERNET_SIZE) {
+		node_count_error(n->errors, port == TOPO_NONE ? -DSF_E_UNKNOWN : -DSF_E_BADFIELD);
 		fabric_packet_free(&n->packets, packet);
 		return;
 	}
