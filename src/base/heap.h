@@ -2,7 +2,8 @@
  * heap.h - deadlines in order
  *
  * A binary heap of (instant, rank, sequence): entries of one instant come out by rank, those of one
- * rank in the order in which they were set. The owner embeds a dsf_heap_entry in its struct and finds itself by DSF_CONTAINER.
+ * rank in the order in which they were set. The owner embeds a dsf_heap_entry in its struct and
+ * finds itself by DSF_CONTAINER.
  */
 #ifndef DSF_BASE_HEAP_H
 #define DSF_BASE_HEAP_H

@@ -4,8 +4,8 @@
  * A frame is due when the modelled wire delivers it: departure or arrival plus the link's delay.
  * Everything a node gets passes through here, so that frames of all ports and the node's deadlines
  * are handled in one order: that of their due instants, then of port numbers, then of arrival.
- * Frames stay in the receive buffers; once
- * more than half of a group's buffers are held, later frames are copied, so that receiving goes on.
+ * Frames stay in the receive buffers; once more than half of a group's buffers are held, later
+ * frames are copied, so that receiving goes on.
  */
 #ifndef DSF_URING_HOLD_H
 #define DSF_URING_HOLD_H
