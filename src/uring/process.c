@@ -17,51 +17,7 @@
 #define SPIN_NS              5000u /* less than a timer is late by: not worth sleeping */
 #define CLOCK_EVERY          16u   /* inputs between two readings of the clock */
 
-/* Fidelity and order. */
-
-static void handle_frame(struct uring_process *p, struct uring_held *held)
-{
-	struct node_frame frame = {
-		.bytes = held->arrival.bytes,
-		.stored = held->arrival.size,
-		.size = held->arrival.size,
-		.checksum_start = held->arrival.checksum_start,
-		.checksum_offset = held->arrival.checksum_offset,
-	};
-
-	/* The node counts what it refuses. */
-	(void)node_frame_input(p->node, held->port, &frame, p->now);
-	uring_hold_release(&p->hold, held);
-}
-
-/* Hands over the next thing that is due by the clock; false when nothing is. */
-static bool handle_next(struct uring_process *p)
-{
-	dsf_instant deadline = node_deadline(p->node), frame_at = uring_hold_at(&p->hold);
-	dsf_instant due = dsf_time_min(deadline, frame_at);
-
-	if (!dsf_time_due(due, p->clock.last))
-		return false;
-	uring_fidelity_late(&p->fidelity, due, p->clock.last);
-	p->now = dsf_time_max(p->now, due);
-	/* At one instant deadlines come before inputs, as in the simulator. */
-	if (!dsf_time_before(frame_at, deadline))
-		node_expire(p->node, p->now);
-	else
-		handle_frame(p, uring_hold_pop(&p->hold));
-	return true;
-}
-
-/* Returns how many things were handled. */
-static unsigned handle_due(struct uring_process *p, unsigned limit)
-{
-	unsigned count = 0;
-
-	while (count < limit && handle_next(p))
-		if (++count % CLOCK_EVERY == 0)
-			uring_clock_read(&p->clock);
-	return count;
-}
+/* Outputs. */
 
 static struct uring_port *port_of(struct uring_process *p, uint32_t number)
 {
@@ -100,6 +56,56 @@ static unsigned take_outputs(struct uring_process *p)
 			break;
 		}
 	}
+	return count;
+}
+
+/* Fidelity and order. */
+
+static void handle_frame(struct uring_process *p, struct uring_held *held)
+{
+	struct node_frame frame = {
+		.bytes = held->arrival.bytes,
+		.stored = held->arrival.size,
+		.size = held->arrival.size,
+		.checksum_start = held->arrival.checksum_start,
+		.checksum_offset = held->arrival.checksum_offset,
+	};
+
+	/* The node counts what it refuses. */
+	(void)node_frame_input(p->node, held->port, &frame, p->now);
+	uring_hold_release(&p->hold, held);
+}
+
+/* Hands over the next thing that is due by the clock; false when nothing is. */
+static bool handle_next(struct uring_process *p)
+{
+	dsf_instant deadline = node_deadline(p->node), frame_at = uring_hold_at(&p->hold);
+	dsf_instant due = dsf_time_min(deadline, frame_at);
+
+	if (!dsf_time_due(due, p->clock.last))
+		return false;
+	uring_fidelity_late(&p->fidelity, due, p->clock.last);
+	p->now = dsf_time_max(p->now, due);
+	/* At one instant deadlines come before inputs, as in the simulator. */
+	if (dsf_time_before(frame_at, deadline)) {
+		handle_frame(p, uring_hold_pop(&p->hold));
+		return true;
+	}
+	node_expire(p->node, p->now);
+	/* A host's deadline is also when it can send again: then it stays until we have asked. */
+	if (dsf_time_due(node_deadline(p->node), p->now))
+		take_outputs(p);
+	return true;
+}
+
+/* Returns how many things were handled. */
+static unsigned handle_due(struct uring_process *p, unsigned limit)
+{
+	unsigned count = 0;
+
+	while (count < limit && handle_next(p))
+		if (++count % CLOCK_EVERY == 0)
+			uring_clock_read(&p->clock);
 	return count;
 }
 

@@ -38,6 +38,7 @@ struct node {
 	uint64_t period_ns; /* expire moves the deadline by it; 0: to never */
 	uint64_t hold_ns;   /* outputs depart this much after their input */
 	bool forward;
+	bool sends; /* at every deadline, which moves only when the driver asks for output */
 	bool carrier[FAKE_PORTS];
 	uint32_t frames, frames_without_carrier, expired, done, went_back;
 	dsf_instant last;
@@ -141,7 +142,9 @@ void node_expire(struct node *n, dsf_instant now)
 
 	fake_note(n, &r);
 	n->expired++;
-	n->deadline = n->period_ns == 0 ? DSF_NEVER : dsf_time_after(n->deadline, n->period_ns);
+	if (!n->sends)
+		n->deadline =
+			n->period_ns == 0 ? DSF_NEVER : dsf_time_after(n->deadline, n->period_ns);
 }
 
 bool node_ready(const struct node *n)
@@ -152,8 +155,12 @@ bool node_ready(const struct node *n)
 bool node_output(struct node *n, struct node_output *out, dsf_instant now)
 {
 	struct fake_pending *p = &n->pending[n->head % FAKE_PENDING];
+	static const uint8_t frame[64] = { [12] = 0x86, 0xdd };
 
-	(void)now;
+	if (n->sends && dsf_time_due(n->deadline, now)) {
+		fake_output(n, 0, frame, sizeof(frame), now);
+		n->deadline = dsf_time_after(n->deadline, n->period_ns);
+	}
 	if (n->head == n->tail)
 		return false;
 	memset(out, 0, sizeof(*out));

@@ -127,6 +127,33 @@ static void test_order(void)
 	uring_setup_close(&process);
 }
 
+/* A node that is asked for output once a deadline, as a host is, is asked at that deadline's
+ * instant, and told of it once, however late its process is. */
+static void test_sending(void)
+{
+	unsigned received;
+	uint8_t disorder;
+	int out;
+
+	if (!TAP_OK(start(TOPO_ROLE_FDSW, "e", 500, 1), "sending: starts"))
+		return;
+	out = packet_socket("q0", ETH_P_IPV6);
+	fake->period_ns = 20 * NS_PER_US;
+	fake->sends = true;
+	for (unsigned i = 0; i < 20; i++) {
+		usleep(2000);
+		for (unsigned turns = 0; turns < 20; turns++)
+			uring_process_turn(&process);
+	}
+	fake->sends = false;
+	turn_for_ms(5);
+	received = count_received(out, &disorder);
+	TAP_OK(received > 1000, "sending: %u frames", received);
+	TAP_OK(fake->expired <= received + 1000, "sending: told %u times", fake->expired);
+	close(out);
+	uring_setup_close(&process);
+}
+
 int main(void)
 {
 	if (!enter_namespace()) {
@@ -139,6 +166,7 @@ int main(void)
 	test_forward("ee", 64, 20000);
 	test_forward("ee", 9014, 3000);
 	test_order();
+	test_sending();
 	remove_pairs(4);
 	return TAP_DONE();
 }
