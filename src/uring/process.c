@@ -84,13 +84,16 @@ static bool handle_next(struct uring_process *p)
 
 	if (!dsf_time_due(due, p->clock.last))
 		return false;
-	uring_fidelity_late(&p->fidelity, due, p->clock.last);
-	p->now = dsf_time_max(p->now, due);
 	/* At one instant deadlines come before inputs, as in the simulator. */
 	if (dsf_time_before(frame_at, deadline)) {
+		uring_fidelity_late(&p->fidelity, frame_at, p->clock.last);
+		p->now = dsf_time_max(p->now, frame_at);
 		handle_frame(p, uring_hold_pop(&p->hold));
 		return true;
 	}
+	/* A host's port that was free may have got something to send just now: it isn't late. */
+	p->now = dsf_time_max(p->now, deadline);
+	uring_fidelity_late(&p->fidelity, p->now, p->clock.last);
 	node_expire(p->node, p->now);
 	/* A host's deadline is also when it can send again: then it stays until we have asked. */
 	if (dsf_time_due(node_deadline(p->node), p->now))
