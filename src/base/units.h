@@ -16,7 +16,8 @@ struct dsf_unit {
 	uint64_t factor;
 };
 
-/* False, and *value as it was: not a number with one of the units, not whole, or above INT64_MAX. */
+/* False, and *value as it was: not a number with one of the units, not whole, or above INT64_MAX.
+ */
 bool dsf_units_parse(const char *text, const struct dsf_unit *units, uint64_t *value);
 
 #endif

@@ -41,7 +41,7 @@
 #define SUPERVISOR_ANSWER_BYTES_MAX  (64u << 20)  /* a node's line */
 #define SUPERVISOR_LOG_BYTES_MAX     (256u << 10) /* per node; then the older half goes */
 #define SUPERVISOR_ANSWER_MS         5000         /* a node that says nothing for that long */
-#define SUPERVISOR_IFINDEX_BASE      10u /* port index + this is the ifindex: never twice in a lab */
+#define SUPERVISOR_IFINDEX_BASE      10u /* + port index: the ifindex, never twice in a lab */
 #define SUPERVISOR_COMMAND           "supervisor" /* argv[1] of the process */
 
 enum supervisor_phase {

@@ -69,6 +69,9 @@ void fabric_credit_port(
 	struct fabric_credit_port *p = &s->ports[system_port - s->config.first_system_port];
 
 	p->used = true;
+	/* What was given away at a slower rate must not hold up a faster one. */
+	if (p->rate_bps != rate_bps || p->up != up)
+		p->next_at = dsf_time_min(p->next_at, now);
 	p->rate_bps = rate_bps;
 	p->up = up;
 	p->factor = FABRIC_CREDIT_FACTOR_ONE;

@@ -2,8 +2,8 @@
 
 #define ALPHA_SHIFT 4u /* weight of one round in alpha: 1/16, as DCTCP */
 
-void metaroce_cc_init(
-	struct metaroce_window *w, uint32_t bytes, uint32_t bytes_min, uint32_t bytes_max, uint32_t step)
+void metaroce_cc_init(struct metaroce_window *w, uint32_t bytes, uint32_t bytes_min,
+	uint32_t bytes_max, uint32_t step)
 {
 	*w = (struct metaroce_window){ .bytes = bytes > bytes_min ? bytes : bytes_min,
 		.bytes_min = bytes_min,
@@ -18,8 +18,7 @@ void metaroce_cc_init(
 static void round_over(struct metaroce_window *w, uint32_t rtt_ns, dsf_instant now)
 {
 	if (w->packets > 0) {
-		uint32_t fraction =
-			(uint32_t)((uint64_t)w->marked * METAROCE_CC_ONE / w->packets);
+		uint32_t fraction = (uint32_t)((uint64_t)w->marked * METAROCE_CC_ONE / w->packets);
 
 		if (fraction > METAROCE_CC_ONE)
 			fraction = METAROCE_CC_ONE;
@@ -54,7 +53,8 @@ static void grow(struct metaroce_window *w, uint32_t acked_bytes)
 	w->bytes = bytes > w->bytes_max ? w->bytes_max : (uint32_t)bytes;
 }
 
-bool metaroce_cc_input(struct metaroce_window *w, const struct metaroce_cc_news *news, dsf_instant now)
+bool metaroce_cc_input(
+	struct metaroce_window *w, const struct metaroce_cc_news *news, dsf_instant now)
 {
 	bool risen = news->rtt_ns > news->rtt_least_ns + news->rtt_least_ns / 2;
 	bool was_cut = false;

@@ -18,10 +18,10 @@
 struct metaroce_window {
 	uint32_t bytes;
 	uint32_t bytes_max;
-	uint32_t step;  /* growth per round trip after the first mark */
+	uint32_t step; /* growth per round trip after the first mark */
 	uint32_t bytes_min;
-	uint32_t alpha; /* marked fraction, smoothed */
-	uint32_t grown; /* rest of growth below one byte, times bytes */
+	uint32_t alpha;           /* marked fraction, smoothed */
+	uint32_t grown;           /* rest of growth below one byte, times bytes */
 	uint32_t packets, marked; /* of this round */
 	dsf_instant round_end;
 	bool slow_start, cut, limited;
@@ -34,10 +34,11 @@ struct metaroce_cc_news {
 	uint32_t rtt_ns, rtt_least_ns; /* smoothed, and of the empty path */
 };
 
-void metaroce_cc_init(
-	struct metaroce_window *w, uint32_t bytes, uint32_t bytes_min, uint32_t bytes_max, uint32_t step);
+void metaroce_cc_init(struct metaroce_window *w, uint32_t bytes, uint32_t bytes_min,
+	uint32_t bytes_max, uint32_t step);
 
 /* Returns true when the window was cut. */
-bool metaroce_cc_input(struct metaroce_window *w, const struct metaroce_cc_news *news, dsf_instant now);
+bool metaroce_cc_input(
+	struct metaroce_window *w, const struct metaroce_cc_news *news, dsf_instant now);
 
 #endif

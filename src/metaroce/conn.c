@@ -23,7 +23,7 @@ bool metaroce_conn_uses(const struct metaroce_conn *c, uint32_t plane)
 	const struct metaroce *m = c->m;
 
 	return m->carrier[plane] && metaroce_address_set(&m->config.address[plane]) &&
-		metaroce_address_set(&c->peer.address[plane]);
+	       metaroce_address_set(&c->peer.address[plane]);
 }
 
 struct metaroce_conn *metaroce_conn_by_id(const struct metaroce *m, uint32_t id)
@@ -122,8 +122,8 @@ static void init_windows(struct metaroce_conn *c)
 	c->rtt_least_ns = 0;
 	for (uint32_t i = 0; i < c->paths_count; i++)
 		metaroce_cc_init(&c->paths[i].window,
-			(uint32_t)(2 * product / c->paths_count) + payload,
-			payload, METAROCE_SACK_BITS * payload, payload);
+			(uint32_t)(2 * product / c->paths_count) + payload, payload,
+			METAROCE_SACK_BITS * payload, payload);
 }
 
 static int fill_conn(struct metaroce_conn *c, const struct metaroce_peer *peer)
@@ -225,7 +225,8 @@ static void stop_all(struct metaroce_conn *c)
 void metaroce_conn_free(struct metaroce_conn *c)
 {
 	struct metaroce *m = c->m;
-	struct metaroce_key *key = dsf_hash_get(&m->peers, name_of(c->peer.address, c->peer.planes));
+	struct metaroce_key *key =
+		dsf_hash_get(&m->peers, name_of(c->peer.address, c->peer.planes));
 
 	assert(metaroce_list_empty(&c->qps));
 	clear_paths(c);
@@ -320,14 +321,16 @@ void metaroce_conn_hello_expire(struct metaroce_conn *c, dsf_instant now)
 		return;
 	c->tries++;
 	c->asked_at = DSF_NEVER;
-	metaroce_conn_say(c, METAROCE_CONN_REQUEST, usable_plane(c, c->tries + (c->id & SLOT_MASK)));
+	metaroce_conn_say(
+		c, METAROCE_CONN_REQUEST, usable_plane(c, c->tries + (c->id & SLOT_MASK)));
 	metaroce_timer_set(c->m, &c->hello, dsf_time_after(now, hello_timeout_ns(c)));
 }
 
 /* Everything is acknowledged but messages are not complete: the news may have been lost. */
 void metaroce_conn_query_expire(struct metaroce_conn *c, dsf_instant now)
 {
-	uint64_t timeout_ns = 2 * metaroce_path_timeout_ns(&c->paths[0])
+	uint64_t timeout_ns =
+		2 * metaroce_path_timeout_ns(&c->paths[0])
 		<< (c->tries < METAROCE_BACKOFF_MAX ? c->tries : METAROCE_BACKOFF_MAX);
 	dsf_instant due = dsf_time_after(c->progress_at, timeout_ns);
 
@@ -358,8 +361,7 @@ void metaroce_conn_query_expire(struct metaroce_conn *c, dsf_instant now)
 static int open_conn(struct metaroce_conn *c, const struct metaroce_hello *hello, dsf_instant now)
 {
 	struct metaroce *m = c->m;
-	struct metaroce_rx_path *rx =
-		dsf_memory_new(m->config.memory, hello->paths * sizeof(*rx));
+	struct metaroce_rx_path *rx = dsf_memory_new(m->config.memory, hello->paths * sizeof(*rx));
 
 	if (rx == NULL)
 		return -DSF_E_NOMEM;
@@ -412,7 +414,8 @@ static int request_input(struct metaroce *m, uint32_t plane, const struct metaro
 		for (uint32_t i = 0; i < m->config.planes; i++) {
 			if (metaroce_conn_uses(c, i))
 				metaroce_share_heard(&m->share[i], &c->planes[i].sender, 0,
-					(uint64_t)mch->backlog * METAROCE_BACKLOG_UNIT, false, false, now);
+					(uint64_t)mch->backlog * METAROCE_BACKLOG_UNIT, false,
+					false, now);
 		}
 		metaroce_ack_now(c, plane);
 	}
@@ -472,7 +475,8 @@ static void write_hello(struct metaroce_conn *c, enum metaroce_conn_op op, uint3
 	}
 }
 
-uint32_t metaroce_conn_control(struct metaroce_conn *c, uint32_t plane, uint8_t *to, dsf_instant now)
+uint32_t metaroce_conn_control(
+	struct metaroce_conn *c, uint32_t plane, uint8_t *to, dsf_instant now)
 {
 	struct metaroce_mch mch = { .tx_ts = metaroce_ticks(now), .plane = (uint8_t)plane };
 	uint32_t op = c->hello_ops == 0 ? 32 : (uint32_t)__builtin_ctz(c->hello_ops);

@@ -101,7 +101,7 @@ struct metaroce_path {
 	uint32_t ecn_seen, rx_seen, retransmits;
 	uint16_t index, source_port;
 	uint8_t epoch, plane, home;
-	uint8_t state; /* enum metaroce_path_state */
+	uint8_t state;  /* enum metaroce_path_state */
 	uint8_t probes; /* unanswered */
 	uint8_t failures;
 	bool probe_due, skip, resent;
@@ -116,7 +116,7 @@ struct metaroce_rx_path {
 };
 
 struct metaroce_conn_plane {
-	struct metaroce_link ready; /* in metaroce.ready[plane] */
+	struct metaroce_link ready;  /* in metaroce.ready[plane] */
 	struct metaroce_link urgent; /* head: paths */
 	struct metaroce_timer pace;
 	struct metaroce_conn *conn;
@@ -147,15 +147,15 @@ struct metaroce_conn {
 	struct metaroce_queue moving;
 	struct metaroce_window window;
 	uint32_t inflight, records;
-	uint32_t inflight_max; /* by the peer's hints and the least round trip time */
-	uint32_t rtt_least_ns; /* of all paths; 0: not measured */
-	uint32_t messages; /* posted, not complete */
-	uint64_t backlog;  /* posted bytes not sent yet */
+	uint32_t inflight_max;   /* by the peer's hints and the least round trip time */
+	uint32_t rtt_least_ns;   /* of all paths; 0: not measured */
+	uint32_t messages;       /* posted, not complete */
+	uint64_t backlog;        /* posted bytes not sent yet */
 	dsf_instant answered_tx; /* latest sending instant that was answered, of all paths */
 	dsf_instant progress_at;
 	dsf_instant asked_at; /* the only hello so far; DSF_NEVER: more than one */
 	struct metaroce_timer query, hello;
-	uint32_t tries; /* of hello or query, unanswered */
+	uint32_t tries;        /* of hello or query, unanswered */
 	uint32_t control_seen; /* of the peer's ACKs */
 	bool control_known;
 	uint8_t query_plane;
@@ -197,7 +197,7 @@ struct metaroce_qp {
 	struct metaroce_message *sending;      /* next with something to send */
 	uint32_t next_msn, done_msn;
 	/* receiving */
-	uint32_t expected; /* all messages before are complete */
+	uint32_t expected;       /* all messages before are complete */
 	uint32_t arriving_count; /* of arriving: 0 or a power of two */
 	struct metaroce_arriving *arriving;
 	struct metaroce_qp_view view; /* counters */
@@ -244,7 +244,7 @@ struct metaroce {
 	struct metaroce_nack_due nacks[METAROCE_NACKS_MAX];
 	uint32_t nacks_first, nacks_count;
 	uint32_t nack_sequence;
-	uint32_t lives; /* of streams, counted */
+	uint32_t lives;                                  /* of streams, counted */
 	struct metaroce_message *done_first, *done_last; /* to be told */
 	struct metaroce_counters counters;
 };
@@ -321,7 +321,8 @@ void metaroce_path_untake_moving(struct metaroce_conn *c, struct metaroce_record
 void metaroce_path_moved(
 	struct metaroce_path *p, struct metaroce_record *r, struct metaroce_record *copy);
 /* Something that this path sent at tx_at was answered. */
-void metaroce_path_answered(struct metaroce_path *p, uint8_t epoch, dsf_instant tx_at, dsf_instant now);
+void metaroce_path_answered(
+	struct metaroce_path *p, uint8_t epoch, dsf_instant tx_at, dsf_instant now);
 void metaroce_path_expire(struct metaroce_path *p, dsf_instant now);
 void metaroce_path_carrier(struct metaroce_path *p, bool up, dsf_instant now);
 /* The connection has work again: a path in doubt that had come to rest probes. */
@@ -335,9 +336,9 @@ void metaroce_record_fill(struct metaroce_record *r, struct metaroce_path *p);
 /* spray.c */
 
 enum metaroce_spray_result {
-	METAROCE_SPRAY_PATH,    /* *path has room */
-	METAROCE_SPRAY_WINDOW,  /* windows or spans are full: an ACK will change that */
-	METAROCE_SPRAY_NONE,    /* no good path on this plane */
+	METAROCE_SPRAY_PATH,   /* *path has room */
+	METAROCE_SPRAY_WINDOW, /* windows or spans are full: an ACK will change that */
+	METAROCE_SPRAY_NONE,   /* no good path on this plane */
 };
 enum metaroce_spray_result metaroce_spray_pick(
 	struct metaroce_conn_plane *cp, uint32_t size, struct metaroce_path **path);

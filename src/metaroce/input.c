@@ -20,8 +20,8 @@ void metaroce_input_nack(struct metaroce *m, struct metaroce_conn *c, uint32_t p
 }
 
 /* A packet of a path came, whatever is in it: clock, marks, route. */
-static void heard(struct metaroce_rx_path *rx, const struct metaroce_mch *mch, bool marked,
-	dsf_instant now)
+static void heard(
+	struct metaroce_rx_path *rx, const struct metaroce_mch *mch, bool marked, dsf_instant now)
 {
 	int8_t newer = (int8_t)(mch->epoch - rx->epoch);
 
@@ -123,7 +123,8 @@ static int deliver(struct metaroce *m, struct metaroce_conn *c, uint32_t plane,
 		placing = dsf_pool_take(&m->placings);
 		if (placing == NULL)
 			return -DSF_E_FULL;
-		*placing = (struct metaroce_placing){ qp->number, qp->life, data->msn, data->payload };
+		*placing =
+			(struct metaroce_placing){ qp->number, qp->life, data->msn, data->payload };
 		placement->request = (uint64_t)(uintptr_t)placing;
 		placement->memory = region->memory;
 		placement->offset = data->address - region->base;
@@ -178,8 +179,8 @@ static int data_input(struct metaroce *m, struct metaroce_conn *c, uint32_t plan
 	heard(rx, mch, marked, now);
 	heard_sender(c, plane, mch, size, marked, now);
 	c->ack_plane = (uint8_t)plane;
-	new_hole = fresh_number &&
-		(int32_t)(mch->sequence - metaroce_sack_highest(rx->sack.next, rx->sack.bits)) > 1;
+	new_hole = fresh_number && (int32_t)(mch->sequence - metaroce_sack_highest(rx->sack.next,
+								     rx->sack.bits)) > 1;
 	if (err == 0) {
 		placement->head = (uint32_t)head;
 		err = deliver(m, c, plane, &data, placement, now);
@@ -324,8 +325,7 @@ int metaroce_input(struct metaroce *m, uint32_t plane, const struct dsf_ip6 *sou
 	if (c->state != METAROCE_CONN_OPEN)
 		return -DSF_E_STATE;
 	if (mch.type == METAROCE_TYPE_DATA)
-		return data_input(
-			m, c, plane, marked, bytes, stored, size, &mch, placement, now);
+		return data_input(m, c, plane, marked, bytes, stored, size, &mch, placement, now);
 	if (mch.type == METAROCE_TYPE_PROBE)
 		return probe_input(m, c, plane, marked, bytes, stored, &mch, now);
 	return metaroce_loss_input(m, c, bytes, stored, &mch, now);

@@ -74,8 +74,9 @@ static struct outcome walk(struct metaroce_path *p, const struct metaroce_pblk *
 		if (metaroce_sack_has(pblk->next, pblk->sack, r->sequence)) {
 			outcome.acked_bytes += r->size;
 			metaroce_path_acked(p, r);
-		} else if (fresh && (r->flags & (METAROCE_RECORD_GHOST | METAROCE_RECORD_QUEUED)) == 0 &&
-			proven_lost(p, r, pblk, pblk->ts_echo, highest)) {
+		} else if (fresh &&
+			   (r->flags & (METAROCE_RECORD_GHOST | METAROCE_RECORD_QUEUED)) == 0 &&
+			   proven_lost(p, r, pblk, pblk->ts_echo, highest)) {
 			outcome.lost = true;
 			metaroce_path_lost(p, r);
 		}
@@ -87,8 +88,8 @@ static struct outcome walk(struct metaroce_path *p, const struct metaroce_pblk *
 }
 
 /* Marked and received packets since the last news. Totals only grow; a late ACK has none. */
-static void count(struct metaroce_path *p, const struct metaroce_pblk *pblk,
-	struct metaroce_cc_news *news)
+static void count(
+	struct metaroce_path *p, const struct metaroce_pblk *pblk, struct metaroce_cc_news *news)
 {
 	int32_t packets = (int32_t)(pblk->rx_packets - p->rx_seen);
 	int32_t marked = (int32_t)(pblk->ecn_packets - p->ecn_seen);
@@ -101,8 +102,8 @@ static void count(struct metaroce_path *p, const struct metaroce_pblk *pblk,
 	p->ecn_seen = pblk->ecn_packets;
 }
 
-static void path_news(struct metaroce_conn *c, const struct metaroce_pblk *pblk, bool fresh,
-	dsf_instant now)
+static void path_news(
+	struct metaroce_conn *c, const struct metaroce_pblk *pblk, bool fresh, dsf_instant now)
 {
 	struct metaroce_path *p = &c->paths[pblk->path];
 	dsf_instant tx_at = echoed(pblk->ts_echo, now);

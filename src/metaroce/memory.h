@@ -30,7 +30,7 @@ enum metaroce_memory_kind {
 static inline uint64_t metaroce_memory_pattern(uint64_t seed)
 {
 	return (uint64_t)METAROCE_MEMORY_PATTERN << METAROCE_MEMORY_KIND_SHIFT |
-		(seed & ((1ull << METAROCE_MEMORY_KIND_SHIFT) - 1));
+	       (seed & ((1ull << METAROCE_MEMORY_KIND_SHIFT) - 1));
 }
 
 static inline unsigned metaroce_memory_kind(uint64_t memory)
@@ -110,7 +110,8 @@ static inline size_t metaroce_pattern_check(
 
 /* Puts what stands for size bytes of payload into room for METAROCE_NAME_SIZE bytes: its name, or
  * the payload itself where that is no longer. Returns how many bytes. */
-static inline uint32_t metaroce_name_put(uint8_t *to, uint64_t memory, uint64_t offset, uint32_t size)
+static inline uint32_t metaroce_name_put(
+	uint8_t *to, uint64_t memory, uint64_t offset, uint32_t size)
 {
 	if (size <= METAROCE_NAME_SIZE) {
 		metaroce_pattern_fill(memory, offset, to, size);

@@ -3,9 +3,9 @@
 #include "base/err.h"
 #include "metaroce/conn.h"
 
-#define RECORDS_SLAB 256u
-#define MESSAGES_SLAB 32u
-#define PLACINGS_SLAB 64u
+#define RECORDS_SLAB       256u
+#define MESSAGES_SLAB      32u
+#define PLACINGS_SLAB      64u
 #define PROBE_FIRST_ROUNDS 3u
 
 static bool possible(const struct metaroce_config *config)
@@ -15,8 +15,8 @@ static bool possible(const struct metaroce_config *config)
 	for (uint32_t i = 0; i < config->planes && i < METAROCE_PLANES_MAX; i++)
 		any |= metaroce_address_set(&config->address[i]);
 	return any && config->planes <= METAROCE_PLANES_MAX && config->paths > 0 &&
-		config->paths <= METAROCE_PATHS_MAX && config->payload_bytes > 0 &&
-		config->payload_bytes <= UINT16_MAX - METAROCE_DATA_HEAD_MAX - METAROCE_OVERHEAD;
+	       config->paths <= METAROCE_PATHS_MAX && config->payload_bytes > 0 &&
+	       config->payload_bytes <= UINT16_MAX - METAROCE_DATA_HEAD_MAX - METAROCE_OVERHEAD;
 }
 
 struct metaroce *metaroce_new(const struct metaroce_config *config)
@@ -43,7 +43,8 @@ struct metaroce *metaroce_new(const struct metaroce_config *config)
 		METAROCE_MESSAGES_MAX);
 	dsf_pool_init(&m->placings, memory, sizeof(struct metaroce_placing), PLACINGS_SLAB,
 		METAROCE_PLACINGS_MAX);
-	dsf_hash_init(&m->qps, memory, sizeof(uint32_t), sizeof(struct metaroce_qp), METAROCE_QPS_MAX);
+	dsf_hash_init(
+		&m->qps, memory, sizeof(uint32_t), sizeof(struct metaroce_qp), METAROCE_QPS_MAX);
 	dsf_hash_init(&m->regions, memory, sizeof(uint32_t), sizeof(struct metaroce_region),
 		METAROCE_REGIONS_MAX);
 	dsf_hash_init(&m->peers, memory, sizeof(struct dsf_ip6), sizeof(struct metaroce_key),
@@ -228,9 +229,10 @@ bool metaroce_path_look(const struct metaroce *m, uint64_t *cursor, struct metar
 			.inflight_bytes = p->inflight,
 			.bytes = p->bytes,
 			.retransmits = p->retransmits,
-			.marked_ppm = (uint32_t)(p->window.slow_start ?
-					0 :
-					(uint64_t)p->window.alpha * 1000000u / METAROCE_CC_ONE) };
+			.marked_ppm = (uint32_t)(p->window.slow_start
+							 ? 0
+							 : (uint64_t)p->window.alpha * 1000000u /
+								   METAROCE_CC_ONE) };
 		*cursor = (uint64_t)slot << 32 | (index + 1);
 		return true;
 	}

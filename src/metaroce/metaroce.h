@@ -41,14 +41,14 @@
 #include "base/trace.h"
 #include "metaroce/wire.h"
 
-#define METAROCE_CONNECTIONS_MAX 65536u
-#define METAROCE_QPS_MAX         65536u  /* of one NIC */
-#define METAROCE_REGIONS_MAX     65536u
-#define METAROCE_RECORDS_MAX     131072u /* packets of one NIC that are under way */
-#define METAROCE_MESSAGES_MAX    131072u /* of one NIC that are posted and not complete */
-#define METAROCE_PLACINGS_MAX    65536u  /* placements that are not answered */
-#define METAROCE_NACKS_MAX       64u     /* that wait to be sent */
-#define METAROCE_STREAM_WINDOW   64u     /* messages of a stream that may be under way */
+#define METAROCE_CONNECTIONS_MAX   65536u
+#define METAROCE_QPS_MAX           65536u /* of one NIC */
+#define METAROCE_REGIONS_MAX       65536u
+#define METAROCE_RECORDS_MAX       131072u /* packets of one NIC that are under way */
+#define METAROCE_MESSAGES_MAX      131072u /* of one NIC that are posted and not complete */
+#define METAROCE_PLACINGS_MAX      65536u  /* placements that are not answered */
+#define METAROCE_NACKS_MAX         64u     /* that wait to be sent */
+#define METAROCE_STREAM_WINDOW     64u     /* messages of a stream that may be under way */
 #define METAROCE_MESSAGE_BYTES_MAX UINT32_MAX
 
 /* Bytes of a packet on the wire beside the UDP payload: Ethernet 14, IPv6 40, UDP 8, and 24 for
@@ -69,7 +69,7 @@ struct metaroce_config {
 	uint32_t paths;                              /* of one connection */
 	uint32_t payload_bytes;                      /* of one packet, at most */
 	uint64_t base_rtt_ns;                        /* of the empty network */
-	uint64_t probe_min_ns;                       /* least probe time-out; 0: three round trips */
+	uint64_t probe_min_ns; /* least probe time-out; 0: three round trips */
 };
 
 /* NULL when memory is short or the configuration is impossible. No plane has carrier yet. */
@@ -110,8 +110,8 @@ struct metaroce_write {
 };
 
 /* -DSF_E_FULL, -DSF_E_NOMEM, -DSF_E_STATE (the stream has failed). */
-int metaroce_post_write(
-	struct metaroce *m, struct metaroce_qp *qp, const struct metaroce_write *w, dsf_instant now);
+int metaroce_post_write(struct metaroce *m, struct metaroce_qp *qp, const struct metaroce_write *w,
+	dsf_instant now);
 
 /* A posted message is complete: placed at the receiver and all before it are, or failed. */
 struct metaroce_completion {
@@ -160,8 +160,8 @@ struct metaroce_packet {
 bool metaroce_wants(const struct metaroce *m, uint32_t plane);
 
 /* Writes the head of the next packet for the plane to `to`, room for METAROCE_HEAD_MAX bytes. */
-bool metaroce_output(struct metaroce *m, uint32_t plane, uint8_t *to, struct metaroce_packet *packet,
-	dsf_instant now);
+bool metaroce_output(struct metaroce *m, uint32_t plane, uint8_t *to,
+	struct metaroce_packet *packet, dsf_instant now);
 
 dsf_instant metaroce_deadline(const struct metaroce *m);
 void metaroce_expire(struct metaroce *m, dsf_instant now);
@@ -174,7 +174,8 @@ struct metaroce_counters {
 	uint64_t retransmits, moved, duplicates, marked_rx;
 	uint64_t probes, acks_tx, acks_rx, nacks_tx;
 	uint64_t bytes_wrong;
-	uint64_t records_full; /* sending waited because METAROCE_RECORDS_MAX or memory was reached */
+	uint64_t records_full; /* sending waited because METAROCE_RECORDS_MAX or memory was reached
+				*/
 };
 
 const struct metaroce_counters *metaroce_counters(const struct metaroce *m);
@@ -186,8 +187,8 @@ struct metaroce_qp_view {
 	int status; /* 0, or why the stream failed */
 	uint64_t messages_posted, messages_done, bytes_posted, bytes_done;
 	uint64_t messages_received, bytes_received, bytes_wrong; /* exactly once */
-	uint64_t retransmits;   /* packets of this stream that were sent again */
-	uint64_t marked;        /* packets of this stream that came with CE */
+	uint64_t retransmits;                /* packets of this stream that were sent again */
+	uint64_t marked;                     /* packets of this stream that came with CE */
 	dsf_instant first_rx_at, last_rx_at; /* DSF_NEVER: none */
 };
 
@@ -205,7 +206,8 @@ struct metaroce_path_view {
 
 /* Paths in order of connection and path: fills view for the first one at or after *cursor
  * (begin with 0) and moves it; false at the end. */
-bool metaroce_path_look(const struct metaroce *m, uint64_t *cursor, struct metaroce_path_view *view);
+bool metaroce_path_look(
+	const struct metaroce *m, uint64_t *cursor, struct metaroce_path_view *view);
 
 /* The rate that the peer of qp grants us on a plane; 0: none. */
 uint64_t metaroce_hint(const struct metaroce_qp *qp, uint32_t plane);

@@ -8,8 +8,8 @@
 static dsf_instant hint_end(const struct metaroce_conn_plane *cp)
 {
 	const struct metaroce *m = cp->conn->m;
-	uint64_t round_ns = m->config.base_rtt_ns > m->config.probe_min_ns ? m->config.base_rtt_ns :
-									    m->config.probe_min_ns;
+	uint64_t round_ns = m->config.base_rtt_ns > m->config.probe_min_ns ? m->config.base_rtt_ns
+									   : m->config.probe_min_ns;
 
 	return dsf_time_after(cp->hint_at, METAROCE_HINT_ROUNDS * round_ns);
 }
@@ -35,8 +35,8 @@ static void pace(struct metaroce_conn_plane *cp, uint32_t udp_size, dsf_instant 
 	cp->pace_at = dsf_time_after(cp->pace_at, cost_ns);
 }
 
-static void address_packet(
-	const struct metaroce_conn *c, uint32_t plane, uint16_t port, struct metaroce_packet *packet)
+static void address_packet(const struct metaroce_conn *c, uint32_t plane, uint16_t port,
+	struct metaroce_packet *packet)
 {
 	packet->source = c->m->config.address[plane];
 	packet->target = c->peer.address[plane];
@@ -48,8 +48,8 @@ static void address_packet(
 }
 
 /* What a path says of itself in the common header. */
-static struct metaroce_mch path_mch(const struct metaroce_path *p, uint8_t type, uint32_t sequence,
-	dsf_instant now)
+static struct metaroce_mch path_mch(
+	const struct metaroce_path *p, uint8_t type, uint32_t sequence, dsf_instant now)
 {
 	return (struct metaroce_mch){ .type = type,
 		.path = p->index,
@@ -65,9 +65,9 @@ static void write_probe(struct metaroce_path *p, enum metaroce_probe_kind kind, 
 	uint8_t *to, struct metaroce_packet *packet, dsf_instant now)
 {
 	struct metaroce_mch mch = path_mch(p, METAROCE_TYPE_PROBE, sequence, now);
-	struct metaroce_probe probe = { .id = p->probes,
-		.tail = p->next_sequence - 1,
-		.kind = (uint8_t)kind };
+	struct metaroce_probe probe = {
+		.id = p->probes, .tail = p->next_sequence - 1, .kind = (uint8_t)kind
+	};
 
 	address_packet(p->conn, p->plane, p->source_port, packet);
 	metaroce_wire_probe_encode(to, &mch, &probe);
@@ -149,7 +149,8 @@ static void resend(struct metaroce_conn_plane *cp, struct metaroce_path *p,
 	p->retransmits++;
 	m->counters.retransmits++;
 	r->message->qp->view.retransmits++;
-	dsf_trace_emit(m->config.trace, now, DSF_EVENT_RETRANSMIT, m->config.node, p->index, r->sequence);
+	dsf_trace_emit(
+		m->config.trace, now, DSF_EVENT_RETRANSMIT, m->config.node, p->index, r->sequence);
 	write_data(cp, p, r, to, packet, now);
 }
 
@@ -229,8 +230,8 @@ static bool send_new(struct metaroce_conn_plane *cp, uint8_t *to, struct metaroc
 	r = metaroce_path_record(p);
 	if (r == NULL) {
 		/* Nobody will tell us when there is memory again. */
-		metaroce_timer_set(c->m, &cp->pace,
-			dsf_time_after(now, c->m->config.base_rtt_ns + NS_PER_US));
+		metaroce_timer_set(
+			c->m, &cp->pace, dsf_time_after(now, c->m->config.base_rtt_ns + NS_PER_US));
 		return false;
 	}
 	r->message = message;
@@ -270,8 +271,8 @@ static bool send_from(struct metaroce_conn_plane *cp, uint8_t *to, struct metaro
 	return !blocked && send_new(cp, to, packet, now);
 }
 
-static bool send_nack(struct metaroce *m, uint32_t plane, uint8_t *to, struct metaroce_packet *packet,
-	dsf_instant now)
+static bool send_nack(struct metaroce *m, uint32_t plane, uint8_t *to,
+	struct metaroce_packet *packet, dsf_instant now)
 {
 	struct metaroce_nack_due *due = &m->nacks[m->nacks_first];
 
@@ -330,13 +331,13 @@ static bool send_control(struct metaroce *m, uint32_t plane, uint8_t *to,
 bool metaroce_wants(const struct metaroce *m, uint32_t plane)
 {
 	return m->carrier[plane] &&
-		(!metaroce_list_empty(&m->ready[plane]) || !metaroce_list_empty(&m->acks[plane]) ||
-			!metaroce_list_empty(&m->control[plane]) ||
-			(m->nacks_count > 0 && m->nacks[m->nacks_first].plane == plane));
+	       (!metaroce_list_empty(&m->ready[plane]) || !metaroce_list_empty(&m->acks[plane]) ||
+		       !metaroce_list_empty(&m->control[plane]) ||
+		       (m->nacks_count > 0 && m->nacks[m->nacks_first].plane == plane));
 }
 
-bool metaroce_output(struct metaroce *m, uint32_t plane, uint8_t *to, struct metaroce_packet *packet,
-	dsf_instant now)
+bool metaroce_output(struct metaroce *m, uint32_t plane, uint8_t *to,
+	struct metaroce_packet *packet, dsf_instant now)
 {
 	struct metaroce_link *link;
 	bool sent = false;

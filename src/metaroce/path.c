@@ -30,7 +30,7 @@ static uint16_t draw_port(struct metaroce *m, uint16_t before)
 
 	do {
 		port = (uint16_t)(METAROCE_SOURCE_PORT |
-			dsf_rng_below(&m->rng, 0x10000u - METAROCE_SOURCE_PORT));
+				  dsf_rng_below(&m->rng, 0x10000u - METAROCE_SOURCE_PORT));
 	} while (port == before);
 	return port;
 }
@@ -42,7 +42,7 @@ void metaroce_path_init(struct metaroce_path *p, struct metaroce_conn *c, uint32
 
 	for (uint32_t plane = 0; plane < m->config.planes; plane++) {
 		usable += metaroce_address_set(&m->config.address[plane]) &&
-			metaroce_address_set(&c->peer.address[plane]);
+			  metaroce_address_set(&c->peer.address[plane]);
 	}
 	assert(usable > 0);
 	wanted = index % usable;
@@ -65,10 +65,10 @@ uint64_t metaroce_path_timeout_ns(const struct metaroce_path *p)
 {
 	const struct metaroce *m = p->conn->m;
 	uint64_t least = 3 * m->config.base_rtt_ns;
-	uint64_t measured = p->rtt_ns == 0 ?
-		m->probe_first_ns :
-		(uint64_t)p->rtt_ns + 4ull * p->rtt_var_ns +
-			m->config.base_rtt_ns / METAROCE_ACK_DELAY_DIVISOR;
+	uint64_t measured = p->rtt_ns == 0
+				    ? m->probe_first_ns
+				    : (uint64_t)p->rtt_ns + 4ull * p->rtt_var_ns +
+					      m->config.base_rtt_ns / METAROCE_ACK_DELAY_DIVISOR;
 
 	if (least < m->config.probe_min_ns)
 		least = m->config.probe_min_ns;
@@ -77,8 +77,8 @@ uint64_t metaroce_path_timeout_ns(const struct metaroce_path *p)
 
 static bool in_flight(const struct metaroce_record *r)
 {
-	return (r->flags & (METAROCE_RECORD_ACKED | METAROCE_RECORD_QUEUED |
-				   METAROCE_RECORD_GHOST | METAROCE_RECORD_FILL)) == 0;
+	return (r->flags & (METAROCE_RECORD_ACKED | METAROCE_RECORD_QUEUED | METAROCE_RECORD_GHOST |
+				   METAROCE_RECORD_FILL)) == 0;
 }
 
 static void leave_flight(struct metaroce_path *p, const struct metaroce_record *r)
@@ -126,7 +126,7 @@ struct metaroce_record *metaroce_path_record(struct metaroce_path *p)
 bool metaroce_path_span_full(const struct metaroce_path *p)
 {
 	return p->under_way.first != NULL &&
-		p->next_sequence - p->under_way.first->sequence >= METAROCE_SACK_BITS;
+	       p->next_sequence - p->under_way.first->sequence >= METAROCE_SACK_BITS;
 }
 
 static void arm(struct metaroce_path *p)
@@ -203,7 +203,8 @@ static void be_urgent(struct metaroce_path *p)
 
 void metaroce_path_lost(struct metaroce_path *p, struct metaroce_record *r)
 {
-	if ((r->flags & (METAROCE_RECORD_QUEUED | METAROCE_RECORD_GHOST | METAROCE_RECORD_ACKED)) != 0)
+	if ((r->flags & (METAROCE_RECORD_QUEUED | METAROCE_RECORD_GHOST | METAROCE_RECORD_ACKED)) !=
+		0)
 		return;
 	leave_flight(p, r);
 	r->flags |= METAROCE_RECORD_QUEUED;
@@ -323,7 +324,8 @@ static void move_away(struct metaroce_path *p)
 			release(p, r);
 	}
 	for (r = p->under_way.first; r != NULL; r = r->next) {
-		if ((r->flags & (METAROCE_RECORD_ACKED | METAROCE_RECORD_GHOST | METAROCE_RECORD_MOVING)) != 0)
+		if ((r->flags & (METAROCE_RECORD_ACKED | METAROCE_RECORD_GHOST |
+					METAROCE_RECORD_MOVING)) != 0)
 			continue;
 		leave_flight(p, r);
 		r->flags |= METAROCE_RECORD_QUEUED;
@@ -407,12 +409,13 @@ static bool before_tick(dsf_instant a, dsf_instant b)
 	return a.ns / METAROCE_TICK_NS < b.ns / METAROCE_TICK_NS;
 }
 
-void metaroce_path_answered(struct metaroce_path *p, uint8_t epoch, dsf_instant tx_at, dsf_instant now)
+void metaroce_path_answered(
+	struct metaroce_path *p, uint8_t epoch, dsf_instant tx_at, dsf_instant now)
 {
 	struct metaroce_record *r;
 
-	/* What an older route delivered says nothing of this one; nor does, of a path in doubt, what
-	 * was sent before its probe. */
+	/* What an older route delivered says nothing of this one; nor does, of a path in doubt,
+	 * what was sent before its probe. */
 	if (epoch != p->epoch)
 		return;
 	if (p->state != METAROCE_PATH_GOOD && (p->probe_due || before_tick(tx_at, p->probe_at)))
@@ -442,10 +445,11 @@ void metaroce_path_expire(struct metaroce_path *p, dsf_instant now)
 	uint64_t timeout_ns = metaroce_path_timeout_ns(p);
 	uint32_t doublings = p->probes < METAROCE_BACKOFF_MAX ? p->probes : METAROCE_BACKOFF_MAX;
 
-	if (p->state == METAROCE_PATH_GOOD ? p->under_way.first == NULL :
-					     !busy && p->probes >= METAROCE_IDLE_PROBES_MAX)
+	if (p->state == METAROCE_PATH_GOOD ? p->under_way.first == NULL
+					   : !busy && p->probes >= METAROCE_IDLE_PROBES_MAX)
 		return;
-	if (!metaroce_conn_uses(c, p->plane) && !metaroce_conn_uses(c, p->home) && c->good_count > 0)
+	if (!metaroce_conn_uses(c, p->plane) && !metaroce_conn_uses(c, p->home) &&
+		c->good_count > 0)
 		return; /* its carrier brings it back */
 	if (!dsf_time_due(dsf_time_after(p->last_at, timeout_ns << doublings), now)) {
 		arm(p);
@@ -457,7 +461,8 @@ void metaroce_path_expire(struct metaroce_path *p, dsf_instant now)
 		if (later || p->state != METAROCE_PATH_GOOD) {
 			if (p->failures < UINT8_MAX)
 				p->failures++;
-			set_state(p, p->failures > 1 ? METAROCE_PATH_DEAD : METAROCE_PATH_SUSPECT, now);
+			set_state(p, p->failures > 1 ? METAROCE_PATH_DEAD : METAROCE_PATH_SUSPECT,
+				now);
 			move_away(p);
 			reroute(p);
 		} else if (p->probes % 2 == 0) {
@@ -517,7 +522,7 @@ void metaroce_path_clear_moving(struct metaroce_conn *c)
 	struct metaroce_record *r;
 
 	while ((r = queue_pop(&c->moving)) != NULL) {
-		r->flags &= (uint8_t)~(METAROCE_RECORD_QUEUED | METAROCE_RECORD_MOVING);
+		r->flags &= (uint8_t) ~(METAROCE_RECORD_QUEUED | METAROCE_RECORD_MOVING);
 		if (r->flags & METAROCE_RECORD_GONE)
 			release(&c->paths[r->path], r);
 	}

@@ -74,7 +74,8 @@ static uint64_t rate_of(uint64_t bytes, uint64_t duration_ns)
 
 /* What waits at the sender, to be gone in an interval; not more than it uses when something else
  * than our hint holds it back. A new one may ask for all until we know better. */
-static uint64_t demand_of(const struct metaroce_share *s, const struct metaroce_share_sender *sender)
+static uint64_t demand_of(
+	const struct metaroce_share *s, const struct metaroce_share_sender *sender)
 {
 	uint64_t waits = rate_of(sender->backlog_bytes + BACKLOG_LEAST, s->interval_ns);
 	uint64_t uses = sender->got_bps / ROOM_DENOMINATOR * ROOM_NUMERATOR;
@@ -97,8 +98,9 @@ static void measure(struct metaroce_share *s, dsf_instant now)
 			metaroce_share_forget(s, sender);
 			continue;
 		}
-		if (passed >= s->interval_ns && (sender->bytes >= MEASURE_BYTES ||
-							passed >= MEASURE_INTERVALS * s->interval_ns)) {
+		if (passed >= s->interval_ns &&
+			(sender->bytes >= MEASURE_BYTES ||
+				passed >= MEASURE_INTERVALS * s->interval_ns)) {
 			uint64_t rate = rate_of(sender->bytes, passed);
 
 			sender->got_bps = rate > 0 ? rate : 1;
@@ -155,7 +157,8 @@ uint64_t metaroce_share_rate(
 		return 0;
 	if (s->dirty || dsf_time_due(s->due, now)) {
 		if (dsf_time_due(s->due, now)) {
-			s->scale_permille = s->marked > 0 ? SCALE_DRAIN_PERMILLE : SCALE_FULL_PERMILLE;
+			s->scale_permille =
+				s->marked > 0 ? SCALE_DRAIN_PERMILLE : SCALE_FULL_PERMILLE;
 			s->marked = s->heard = 0;
 			s->due = dsf_time_after(now, s->interval_ns);
 		}

@@ -36,15 +36,15 @@
 #define METAROCE_PBLKS_MAX  8u
 #define METAROCE_SBLKS_MAX  32u
 
-#define METAROCE_MCH_SIZE  20u
-#define METAROCE_MSGH_SIZE 20u
-#define METAROCE_MOVE_SIZE 8u
-#define METAROCE_BTH_SIZE  12u
-#define METAROCE_ACKH_SIZE 16u
-#define METAROCE_PBLK_SIZE 56u
-#define METAROCE_SBLK_SIZE 8u
-#define METAROCE_NACK_SIZE 44u  /* MCH included */
-#define METAROCE_CONN_SIZE 68u  /* MCH included, addresses not */
+#define METAROCE_MCH_SIZE   20u
+#define METAROCE_MSGH_SIZE  20u
+#define METAROCE_MOVE_SIZE  8u
+#define METAROCE_BTH_SIZE   12u
+#define METAROCE_ACKH_SIZE  16u
+#define METAROCE_PBLK_SIZE  56u
+#define METAROCE_SBLK_SIZE  8u
+#define METAROCE_NACK_SIZE  44u /* MCH included */
+#define METAROCE_CONN_SIZE  68u /* MCH included, addresses not */
 #define METAROCE_PROBE_SIZE 36u /* MCH included */
 
 /* Largest head of a DATA packet (with MOVE, AtomicETH and ImmDt) and of any packet. */
@@ -126,9 +126,9 @@ struct metaroce_data {
 	uint32_t moved_sequence;
 	uint64_t address; /* RETH, AtomicETH */
 	uint32_t key;
-	uint32_t length; /* RETH */
+	uint32_t length;                      /* RETH */
 	uint64_t swap_add, compare, original; /* AtomicETH, AtomicAckETH */
-	uint32_t syndrome; /* AETH: 8 bits and the 24-bit message number */
+	uint32_t syndrome;                    /* AETH: 8 bits and the 24-bit message number */
 	uint32_t immediate;
 	uint32_t payload; /* decode: bytes of it */
 };
@@ -156,9 +156,9 @@ int metaroce_wire_data_decode(const uint8_t *bytes, size_t stored, size_t size,
 /* What the receiver has of one path. */
 struct metaroce_pblk {
 	uint16_t path;
-	uint8_t epoch; /* latest seen */
-	uint8_t flags; /* METAROCE_PBLK_* */
-	uint32_t next; /* next expected: everything before it was received */
+	uint8_t epoch;                      /* latest seen */
+	uint8_t flags;                      /* METAROCE_PBLK_* */
+	uint32_t next;                      /* next expected: everything before it was received */
 	uint64_t sack[METAROCE_SACK_WORDS]; /* bit i: next + 1 + i was received */
 	uint32_t ecn_packets, rx_packets;   /* totals: CE-marked, and all, of this path */
 	uint32_t ts_echo;                   /* tx_ts of the packet that came last */
@@ -176,8 +176,8 @@ struct metaroce_ack {
 	uint8_t pblks, sblks, planes;
 	uint16_t active_senders;
 	uint16_t hint_epoch;
-	uint32_t rx_bytes;     /* payload received on this connection, modulo 2^32 */
-	uint32_t max_inflight; /* in METAROCE_BACKLOG_UNIT; 0: no bound */
+	uint32_t rx_bytes;                   /* payload received on this connection, modulo 2^32 */
+	uint32_t max_inflight;               /* in METAROCE_BACKLOG_UNIT; 0: no bound */
 	uint32_t share[METAROCE_PLANES_MAX]; /* in METAROCE_RATE_UNIT_BPS; 0: none */
 };
 
@@ -234,9 +234,9 @@ enum metaroce_conn_op {
 struct metaroce_hello {
 	uint8_t op; /* enum metaroce_conn_op */
 	uint8_t version;
-	uint16_t paths; /* that the sender of this will send on */
-	uint32_t connection; /* the sender's id */
-	uint64_t cookie;     /* names this life of the connection */
+	uint16_t paths;         /* that the sender of this will send on */
+	uint32_t connection;    /* the sender's id */
+	uint64_t cookie;        /* names this life of the connection */
 	struct dsf_ip6 address; /* names the NIC: its first port's */
 	uint32_t rate;          /* of one port, in METAROCE_RATE_UNIT_BPS */
 	uint16_t payload_max;
@@ -257,7 +257,8 @@ enum metaroce_probe_kind {
 	METAROCE_PROBE_TAIL,
 	METAROCE_PROBE_STREAM,
 	METAROCE_PROBE_KEEPALIVE,
-	METAROCE_PROBE_FILL, /* MCH's sequence was given up: count it as received, nothing is in it */
+	METAROCE_PROBE_FILL, /* MCH's sequence was given up: count it as received, nothing is in it
+			      */
 };
 
 struct metaroce_probe {

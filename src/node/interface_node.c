@@ -317,8 +317,10 @@ static void destinations_changed(struct node_interface *n, dsf_instant now)
 
 	while (node_cells_next_changed(&n->cells, &destination))
 		changed = true;
-	if (!changed)
+	/* A link may come or go without changing whom we reach; capacity changes all the same. */
+	if (!changed && n->live_links == n->cells.reach.live_count)
 		return;
+	n->live_links = n->cells.reach.live_count;
 	for (struct fabric_voq *q = dsf_hash_next(&n->voqs.table, NULL); q != NULL;
 		q = dsf_hash_next(&n->voqs.table, q))
 		if (q->destination != n->self->switch_index)

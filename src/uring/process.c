@@ -145,7 +145,8 @@ static void receive(
 	uint8_t *bytes;
 	int err;
 
-	assert(cqe->flags & IORING_CQE_F_BUFFER);
+	if (!(cqe->flags & IORING_CQE_F_BUFFER))
+		return; /* nothing was read: the receive has ended and is armed again */
 	bytes = uring_buffers_take(port->buffers, id);
 	err = uring_port_parse(port, &p->clock, bytes, (uint32_t)cqe->res, &a);
 	if (err < 0)

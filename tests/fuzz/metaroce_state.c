@@ -114,17 +114,19 @@ static void pump(struct world *w)
 		for (uint32_t plane = 0; plane < PLANES; plane++) {
 			for (uint32_t burst = 0; burst < 16; burst++) {
 				struct metaroce_packet packet;
-				struct packet *p = &w->wire[w->wire_count < WIRE ? w->wire_count : WIRE - 1];
+				struct packet *p =
+					&w->wire[w->wire_count < WIRE ? w->wire_count : WIRE - 1];
 
-				if (!metaroce_output(w->nics[i], plane, p->bytes, &packet, (dsf_instant){ w->now }))
+				if (!metaroce_output(w->nics[i], plane, p->bytes, &packet,
+					    (dsf_instant){ w->now }))
 					break;
 				p->target = 1 - i;
 				p->plane = plane;
 				p->source = packet.source;
 				p->stored = packet.head_size;
 				if (packet.payload_size > 0)
-					p->stored += metaroce_name_put(p->bytes + p->stored, packet.memory,
-						packet.offset, packet.payload_size);
+					p->stored += metaroce_name_put(p->bytes + p->stored,
+						packet.memory, packet.offset, packet.payload_size);
 				p->size = packet.head_size + packet.payload_size;
 				if (w->wire_count < WIRE)
 					w->wire_count++;
@@ -135,7 +137,8 @@ static void pump(struct world *w)
 
 static void answer(struct world *w, uint32_t index)
 {
-	metaroce_placed(w->nics[w->answers[index][0]], w->answers[index][1], 0, (dsf_instant){ w->now });
+	metaroce_placed(
+		w->nics[w->answers[index][0]], w->answers[index][1], 0, (dsf_instant){ w->now });
 	w->answers_count--;
 	memmove(w->answers[index], w->answers[w->answers_count], sizeof(w->answers[0]));
 }
@@ -148,8 +151,8 @@ static void deliver(struct world *w, uint32_t index, bool keep, bool late)
 	uint8_t *bytes = malloc(p->stored > 0 ? p->stored : 1);
 
 	memcpy(bytes, p->bytes, p->stored);
-	(void)metaroce_input(w->nics[p->target], p->plane, &p->source, index % 3 == 0, bytes, p->stored,
-		p->size, &place, (dsf_instant){ w->now });
+	(void)metaroce_input(w->nics[p->target], p->plane, &p->source, index % 3 == 0, bytes,
+		p->stored, p->size, &place, (dsf_instant){ w->now });
 	if (place.request != 0) {
 		must(place.head <= p->stored);
 		if (!w->touched)
@@ -200,7 +203,8 @@ static void act(struct world *w, uint8_t action, uint8_t value, const uint8_t **
 			w->wire[index] = w->wire[--w->wire_count];
 		break;
 	case 6:
-		metaroce_carrier(w->nics[value & 1], value >> 1 & 1, value & 4, (dsf_instant){ w->now });
+		metaroce_carrier(
+			w->nics[value & 1], value >> 1 & 1, value & 4, (dsf_instant){ w->now });
 		break;
 	case 7:
 		if (w->answers_count > 0)

@@ -83,8 +83,8 @@ void lab_check_rest(struct lab *l, const char *name);
 /* No loss of any kind inside the fabric and no reassembly error. */
 void lab_check_lossless(struct lab *l, const char *name);
 
-/* Takes all links down and then finds every cell that was ever sent: received, or counted once. Only
- * lab_close may follow. */
+/* Takes all links down and then finds every cell that was ever sent: received, or counted once.
+ * Only lab_close may follow. */
 void lab_check_cells(struct lab *l, const char *name);
 
 /* Fabric links: of an RDSW number (in order of nodes), its port number i, as a link. */

@@ -48,7 +48,8 @@ static void finish(const char *name, struct pipe_flow *flow)
 
 static uint16_t dead_port;
 
-static bool drop_port(struct pipe *p, uint32_t nic, uint32_t plane, const uint8_t *bytes, uint32_t size)
+static bool drop_port(
+	struct pipe *p, uint32_t nic, uint32_t plane, const uint8_t *bytes, uint32_t size)
 {
 	struct metaroce_path_view view;
 	uint64_t cursor = 0;
@@ -57,7 +58,8 @@ static bool drop_port(struct pipe *p, uint32_t nic, uint32_t plane, const uint8_
 	(void)plane;
 	(void)size;
 	/* A route that swallows one source port of NIC 0: its paths' data and probes. */
-	if (nic != 0 || (bytes[0] & 0x0f) == METAROCE_TYPE_ACK || (bytes[0] & 0x0f) == METAROCE_TYPE_CONN)
+	if (nic != 0 || (bytes[0] & 0x0f) == METAROCE_TYPE_ACK ||
+		(bytes[0] & 0x0f) == METAROCE_TYPE_CONN)
 		return false;
 	while (metaroce_path_look(p->nics[0].m, &cursor, &view)) {
 		if (view.path == path)
@@ -81,14 +83,17 @@ static void a_silent_path_is_left(void)
 	begin = pipe.now;
 	post_many(&flow, 60, 200000);
 	pipe_run(&pipe, begin + 2 * MS);
-	printf("# silent path: done %" PRIu64 " us after, moved %" PRIu64 ", sent again %" PRIu64 "\n",
+	printf("# silent path: done %" PRIu64 " us after, moved %" PRIu64 ", sent again %" PRIu64
+	       "\n",
 		(pipe.nics[0].last_completion - begin) / 1000,
-		metaroce_counters(pipe.nics[0].m)->moved, metaroce_counters(pipe.nics[0].m)->retransmits);
+		metaroce_counters(pipe.nics[0].m)->moved,
+		metaroce_counters(pipe.nics[0].m)->retransmits);
 	cursor = 0;
 	metaroce_path_look(pipe.nics[0].m, &cursor, &view);
 	TAP_OK(view.source_port != dead_port, "silent path: it has another source port");
 	TAP_OK(metaroce_counters(pipe.nics[0].m)->moved > 0, "silent path: its packets moved");
-	TAP_EQ(paths_in(0, METAROCE_PATH_GOOD, UINT32_MAX), 8, "silent path: all paths are good again");
+	TAP_EQ(paths_in(0, METAROCE_PATH_GOOD, UINT32_MAX), 8,
+		"silent path: all paths are good again");
 	/* 12 MB at 800 Gbit/s take 120 us; finding out takes a few round trips of 4.4 us. */
 	TAP_OK(pipe.nics[0].last_completion - begin < 250000, "silent path: little time lost");
 	finish("silent path", &flow);
@@ -110,8 +115,10 @@ static void a_silent_plane_is_left_and_used_again(void)
 	pipe_run(&pipe, begin + 3 * MS);
 	printf("# silent plane: done %" PRIu64 " us after\n",
 		(pipe.nics[0].last_completion - begin) / 1000);
-	TAP_EQ(pipe.nics[0].completed, flow.posted, "silent plane: all complete over the other one");
-	TAP_EQ(paths_in(0, METAROCE_PATH_GOOD, 0), 4, "silent plane: the other plane's paths are good");
+	TAP_EQ(pipe.nics[0].completed, flow.posted,
+		"silent plane: all complete over the other one");
+	TAP_EQ(paths_in(0, METAROCE_PATH_GOOD, 0), 4,
+		"silent plane: the other plane's paths are good");
 	TAP_EQ(paths_in(0, METAROCE_PATH_GOOD, 1), 0, "silent plane: its own aren't");
 	/* 12 MB at 400 Gbit/s take 245 us. */
 	TAP_OK(pipe.nics[0].last_completion - begin < 400000, "silent plane: little time lost");
@@ -122,7 +129,8 @@ static void a_silent_plane_is_left_and_used_again(void)
 	sent = pipe.nics[0].ports[1].sent_bytes;
 	post_many(&flow, 20, 200000);
 	pipe_run(&pipe, pipe.now + MS);
-	TAP_OK(pipe.nics[0].ports[1].sent_bytes - sent > 1500000, "silent plane: it carries data again");
+	TAP_OK(pipe.nics[0].ports[1].sent_bytes - sent > 1500000,
+		"silent plane: it carries data again");
 	finish("silent plane", &flow);
 }
 
@@ -140,8 +148,10 @@ static void carrier_moves_at_once(void)
 	pipe_run(&pipe, begin + 100000);
 	pipe_carrier(&pipe, 0, 1, true);
 	pipe_run(&pipe, begin + 2 * MS);
-	TAP_EQ(paths_in(0, METAROCE_PATH_GOOD, UINT32_MAX), 8, "carrier: all are good when it is back");
-	printf("# carrier: done %" PRIu64 " us after\n", (pipe.nics[0].last_completion - begin) / 1000);
+	TAP_EQ(paths_in(0, METAROCE_PATH_GOOD, UINT32_MAX), 8,
+		"carrier: all are good when it is back");
+	printf("# carrier: done %" PRIu64 " us after\n",
+		(pipe.nics[0].last_completion - begin) / 1000);
 	finish("carrier", &flow);
 }
 
@@ -154,7 +164,8 @@ static void the_peers_carrier_is_found_out(void)
 	pipe_run(&pipe, 40000);
 	pipe_carrier(&pipe, 1, 0, false);
 	pipe_run(&pipe, 2 * MS);
-	TAP_EQ(paths_in(0, METAROCE_PATH_GOOD, 0), 0, "peer's carrier: that plane's paths aren't good");
+	TAP_EQ(paths_in(0, METAROCE_PATH_GOOD, 0), 0,
+		"peer's carrier: that plane's paths aren't good");
 	finish("peer's carrier", &flow);
 }
 
@@ -181,7 +192,8 @@ static void carrier_flaps_under_load(uint64_t seed)
 
 	snprintf(name, sizeof(name), "flaps, seed %u", (unsigned)seed);
 	pair(3, 12, seed, &flow);
-	pipe.fault = (struct pipe_fault){ .loss_ppm = 20000, .duplicate_ppm = 5000, .jitter_ns = 2000 };
+	pipe.fault =
+		(struct pipe_fault){ .loss_ppm = 20000, .duplicate_ppm = 5000, .jitter_ns = 2000 };
 	pipe.place_delay_ns = 2000;
 	for (uint32_t i = 0; i < 60; i++) {
 		uint32_t nic = (uint32_t)dsf_rng_below(&pipe.rng, 2);
@@ -226,7 +238,8 @@ static double goodput_with_loss(uint32_t loss_ppm)
 
 static void loss_costs_little(void)
 {
-	double none = goodput_with_loss(0), one = goodput_with_loss(10000), ten = goodput_with_loss(100000);
+	double none = goodput_with_loss(0), one = goodput_with_loss(10000),
+	       ten = goodput_with_loss(100000);
 
 	printf("# goodput %.1f Gbit/s without loss, %.1f at 1 %%, %.1f at 10 %%\n", none, one, ten);
 	TAP_OK(none > 0.93 * 400, "loss: without it the line is full");
@@ -257,10 +270,12 @@ static void marks_cut_and_loss_does_not(void)
 	pipe.fault.loss_ppm = 30000;
 	post_many(&flow, 60, 100000);
 	pipe_run(&pipe, pipe.now + MS);
-	TAP_OK(window_of(0) >= before, "loss: windows as before (%u, then %u)", before, window_of(0));
+	TAP_OK(window_of(0) >= before, "loss: windows as before (%u, then %u)", before,
+		window_of(0));
 	pipe.fault.loss_ppm = 0;
 	pipe.queue_mark_ns = 0;
-	/* Everything that waits at all behind another packet is marked: two senders share a port. */
+	/* Everything that waits at all behind another packet is marked: two senders share a port.
+	 */
 	before = window_of(0);
 	pipe.rate_bps /= 4;
 	post_many(&flow, 60, 100000);
@@ -272,13 +287,22 @@ static void marks_cut_and_loss_does_not(void)
 
 #define SENDERS_MAX 63u
 
-static void shares_settle(uint32_t senders, uint32_t planes)
+/* All messages arrive, and nothing is left of them. */
+static void shares_end(uint32_t senders)
 {
-	static struct pipe_flow flows[SENDERS_MAX];
-	uint64_t rtt, sum = 0, least = UINT64_MAX, most = 0, onset, received;
-	uint64_t share = 400000000000ull / senders;
-	double total = 0, squares = 0, jain;
+	uint32_t done = 0;
 
+	pipe_run(&pipe, 50 * MS);
+	TAP_EQ(pipe.nics[0].bytes_wrong, 0, "shares, %u senders: no byte wrong", senders);
+	for (uint32_t i = 0; i < senders; i++)
+		done += pipe.nics[i + 1].completed == 8;
+	TAP_EQ(done, senders, "shares, %u senders: all complete", senders);
+	pipe_close(&pipe);
+	TAP_EQ(pipe.blocks, 0, "shares, %u senders: memory given back", senders);
+}
+
+static void shares_begin(struct pipe_flow *flows, uint32_t senders, uint32_t planes)
+{
 	pipe_init(&pipe, planes, 40 + senders);
 	pipe.queue_mark_ns = 10000;
 	pipe_nic_add(&pipe, 16, 0);
@@ -288,6 +312,16 @@ static void shares_settle(uint32_t senders, uint32_t planes)
 		metaroce_qp_connect(flows[i].out, (dsf_instant){ 0 });
 	}
 	pipe_run(&pipe, 100000);
+}
+
+static void shares_settle(uint32_t senders, uint32_t planes)
+{
+	static struct pipe_flow flows[SENDERS_MAX];
+	uint64_t rtt, sum = 0, least = UINT64_MAX, most = 0, onset, received;
+	uint64_t share = 400000000000ull / senders;
+	double total = 0, squares = 0, jain;
+
+	shares_begin(flows, senders, planes);
 	onset = pipe.now;
 	for (uint32_t i = 0; i < senders; i++) {
 		for (uint32_t j = 0; j < 8; j++)
@@ -303,9 +337,12 @@ static void shares_settle(uint32_t senders, uint32_t planes)
 		least = hint < least ? hint : least;
 		most = hint > most ? hint : most;
 	}
-	printf("# %u senders, %u planes, two round trips after they began: hints %.2f to %.2f Gbit/s, fair is %.2f, sum %.1f\n",
-		senders, planes, (double)least / 1e9, (double)most / 1e9, (double)share / 1e9, (double)sum / 1e9);
-	TAP_OK(least > share / 10 * 8 && most < share / 10 * 11, "shares, %u senders: within 10 %% of fair below the line", senders);
+	printf("# %u senders, %u planes, two round trips after they began: hints %.2f to %.2f "
+	       "Gbit/s, fair is %.2f, sum %.1f\n",
+		senders, planes, (double)least / 1e9, (double)most / 1e9, (double)share / 1e9,
+		(double)sum / 1e9);
+	TAP_OK(least > share / 10 * 8 && most < share / 10 * 11,
+		"shares, %u senders: within 10 %% of fair below the line", senders);
 	TAP_OK(sum <= 404000000000ull, "shares, %u senders: not more than the port has", senders);
 	/* While all send: the port is full, nobody gets more than others. */
 	pipe_run(&pipe, onset + 20 * rtt);
@@ -332,21 +369,16 @@ static void shares_settle(uint32_t senders, uint32_t planes)
 		squares += (double)bytes * (double)bytes;
 	}
 	jain = total * total / (squares * senders);
-	printf("# %u senders: Jain %.4f, port %.3f full, %.0f KB to %.0f KB each, %" PRIu64 " marked\n", senders, jain,
-		(double)received * 8e9 / (40.0 * (double)rtt) / 400e9, (double)least / 1e3,
-		(double)most / 1e3, pipe.nics[0].ports[0].marked);
-	TAP_OK((double)received * 8e9 / (40.0 * (double)rtt) > 0.93 * 400e9, "shares, %u senders: the port is full", senders);
+	printf("# %u senders: Jain %.4f, port %.3f full, %.0f KB to %.0f KB each, %" PRIu64
+	       " marked\n",
+		senders, jain, (double)received * 8e9 / (40.0 * (double)rtt) / 400e9,
+		(double)least / 1e3, (double)most / 1e3, pipe.nics[0].ports[0].marked);
+	TAP_OK((double)received * 8e9 / (40.0 * (double)rtt) > 0.93 * 400e9,
+		"shares, %u senders: the port is full", senders);
 	/* 63 senders have about two packets a round trip each. */
-	TAP_OK(jain >= (senders > 32 ? 0.97 : 0.999), "shares, %u senders: all get about the same", senders);
-	pipe_run(&pipe, 50 * MS);
-	TAP_EQ(pipe.nics[0].bytes_wrong, 0, "shares, %u senders: no byte wrong", senders);
-	for (uint32_t i = 0, done = 0; i < senders; i++) {
-		done += pipe.nics[i + 1].completed == 8;
-		if (i + 1 == senders)
-			TAP_EQ(done, senders, "shares, %u senders: all complete", senders);
-	}
-	pipe_close(&pipe);
-	TAP_EQ(pipe.blocks, 0, "shares, %u senders: memory given back", senders);
+	TAP_OK(jain >= (senders > 32 ? 0.97 : 0.999), "shares, %u senders: all get about the same",
+		senders);
+	shares_end(senders);
 }
 
 int main(void)

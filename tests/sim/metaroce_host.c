@@ -107,8 +107,8 @@ static void run(const char *file, enum workload_kind kind, uint64_t size, uint32
 	s = started(t, seed);
 	if (!TAP_OK(s != NULL && sim_ready(s), "%s is ready", file))
 		return;
-	count = workload_flows(kind, WORKLOAD_SCOPE_CROSS_RDSW, seed, endpoints,
-		facts(t, endpoints), flows);
+	count = workload_flows(
+		kind, WORKLOAD_SCOPE_CROSS_RDSW, seed, endpoints, facts(t, endpoints), flows);
 	if (!TAP_OK(count > 0, "%s: %s has flows", file, workload_kind_name(kind)))
 		return;
 	spec = (struct workload_spec){ .kind = kind,
@@ -122,7 +122,8 @@ static void run(const char *file, enum workload_kind kind, uint64_t size, uint32
 		.start_at = { sim_now(s).ns + 50000 },
 		.stop_at = DSF_NEVER };
 	for (uint32_t i = 0; i < t->nodes_count; i++) {
-		struct node_command command = { .kind = NODE_COMMAND_WORKLOAD_START, .workload = &spec };
+		struct node_command command = { .kind = NODE_COMMAND_WORKLOAD_START,
+			.workload = &spec };
 
 		if (t->nodes[i].role == TOPO_ROLE_HOST && sim_command(s, i, &command) < 0)
 			TAP_OK(false, "host %u takes the workload", i);
@@ -136,18 +137,20 @@ static void run(const char *file, enum workload_kind kind, uint64_t size, uint32
 		node_report_close(&c.report);
 	}
 	node_report_finish(&c.report);
-	printf("# %s %s %u x %" PRIu64 ": %" PRIu64 " us, goodput %.1f of %.1f Gbit/s = %.3f, lost %" PRIu64
-	       ", dup %" PRIu64 ", rtx %" PRIu64 ", marks %" PRIu64 ", p50 %" PRIu64 " p99 %" PRIu64
-	       " max %" PRIu64 ", jain %" PRIu64 ", events %" PRIu64 "\n",
+	printf("# %s %s %u x %" PRIu64 ": %" PRIu64
+	       " us, goodput %.1f of %.1f Gbit/s = %.3f, lost %" PRIu64 ", dup %" PRIu64
+	       ", rtx %" PRIu64 ", marks %" PRIu64 ", p50 %" PRIu64 " p99 %" PRIu64 " max %" PRIu64
+	       ", jain %" PRIu64 ", events %" PRIu64 "\n",
 		file, workload_kind_name(kind), iterations, size, c.report.duration_ns / 1000,
 		(double)c.report.goodput_bps / 1e9, (double)c.report.goodput_ideal_bps / 1e9,
 		(double)c.report.goodput_bps / (double)c.report.goodput_ideal_bps, c.report.lost,
 		c.report.duplicated, c.report.retransmits, c.report.ecn_marks,
-		dsf_histogram_quantile(&c.report.fct, 500), dsf_histogram_quantile(&c.report.fct, 990),
-		c.report.fct.max, c.report.jain_ppm, sim_stats(s).events);
+		dsf_histogram_quantile(&c.report.fct, 500),
+		dsf_histogram_quantile(&c.report.fct, 990), c.report.fct.max, c.report.jain_ppm,
+		sim_stats(s).events);
 	TAP_OK(node_report_done(&c.report), "%s %s: done", file, workload_kind_name(kind));
-	TAP_EQ(c.report.messages, (uint64_t)iterations * (uint64_t)count, "%s %s: every message", file,
-		workload_kind_name(kind));
+	TAP_EQ(c.report.messages, (uint64_t)iterations * (uint64_t)count, "%s %s: every message",
+		file, workload_kind_name(kind));
 	TAP_OK(c.report.verified, "%s %s: verified", file, workload_kind_name(kind));
 	node_report_close(&c.report);
 	sim_free(s);

@@ -41,8 +41,8 @@ struct pipe_nic {
 
 struct pipe {
 	struct dsf_memory memory;
-	long blocks;       /* that are out */
-	long fail_after;   /* allocations until one fails; < 0: never */
+	long blocks;     /* that are out */
+	long fail_after; /* allocations until one fails; < 0: never */
 	struct pipe_nic nics[PIPE_NICS_MAX];
 	uint32_t nics_count, planes;
 	uint64_t now, rate_bps, delay_ns, queue_mark_ns, queue_drop_ns;
@@ -55,7 +55,8 @@ struct pipe {
 	struct dsf_trace *trace;
 	void (*completed)(struct pipe *pipe, uint32_t nic, const struct metaroce_completion *c);
 	void *user;
-	bool (*drop)(struct pipe *pipe, uint32_t nic, uint32_t plane, const uint8_t *bytes, uint32_t size);
+	bool (*drop)(struct pipe *pipe, uint32_t nic, uint32_t plane, const uint8_t *bytes,
+		uint32_t size);
 };
 
 struct pipe_event {
@@ -94,8 +95,8 @@ static void pipe_release(void *user, void *block, size_t size)
 
 static struct dsf_ip6 pipe_address(uint32_t nic, uint32_t plane)
 {
-	struct dsf_ip6 a = { { 0xfd, 0x5f, (uint8_t)plane, 0, 0, 0, (uint8_t)(nic >> 8), (uint8_t)nic,
-		0, 0, 0, 0, 0, 0, 0, 2 } };
+	struct dsf_ip6 a = { { 0xfd, 0x5f, (uint8_t)plane, 0, 0, 0, (uint8_t)(nic >> 8),
+		(uint8_t)nic, 0, 0, 0, 0, 0, 0, 0, 2 } };
 
 	return a;
 }
@@ -123,7 +124,8 @@ static void pipe_init(struct pipe *pipe, uint32_t planes, uint64_t seed)
 	dsf_rng_init(&pipe->rng, seed);
 }
 
-__attribute__((unused)) static uint32_t pipe_nic_add(struct pipe *pipe, uint32_t paths, uint64_t probe_min_ns)
+__attribute__((unused)) static uint32_t pipe_nic_add(
+	struct pipe *pipe, uint32_t paths, uint64_t probe_min_ns)
 {
 	uint32_t index = pipe->nics_count++;
 	struct pipe_nic *nic = &pipe->nics[index];
@@ -196,8 +198,8 @@ static void pipe_send(struct pipe *pipe, uint32_t index, uint32_t plane,
 	uint64_t at;
 
 	if (packet->payload_size > 0)
-		stored += metaroce_name_put(bytes + stored, packet->memory, packet->offset,
-			packet->payload_size);
+		stored += metaroce_name_put(
+			bytes + stored, packet->memory, packet->offset, packet->payload_size);
 	port->tx_free = pipe->now + dsf_time_of_bytes(size + METAROCE_OVERHEAD, pipe->rate_bps);
 	port->sent_bytes += size + METAROCE_OVERHEAD;
 	pipe->packets++;
@@ -310,7 +312,7 @@ static void pipe_handle(struct pipe *pipe, struct pipe_event *event)
 			answer->status = status;
 			dsf_heap_set(&pipe->events, &answer->entry,
 				(dsf_instant){ pipe->now +
-					dsf_rng_below(&pipe->rng, pipe->place_delay_ns) });
+					       dsf_rng_below(&pipe->rng, pipe->place_delay_ns) });
 		}
 	}
 }
@@ -350,7 +352,8 @@ __attribute__((unused)) static void pipe_run(struct pipe *pipe, uint64_t until)
 		;
 }
 
-__attribute__((unused)) static void pipe_carrier(struct pipe *pipe, uint32_t nic, uint32_t plane, bool up)
+__attribute__((unused)) static void pipe_carrier(
+	struct pipe *pipe, uint32_t nic, uint32_t plane, bool up)
 {
 	pipe->nics[nic].ports[plane].up = up;
 	metaroce_carrier(pipe->nics[nic].m, plane, up, (dsf_instant){ pipe->now });
@@ -379,8 +382,8 @@ struct pipe_flow {
 	uint64_t offset;
 };
 
-__attribute__((unused)) static bool pipe_flow_open(struct pipe *pipe, struct pipe_flow *flow, uint32_t source,
-	uint32_t target, uint32_t number)
+__attribute__((unused)) static bool pipe_flow_open(struct pipe *pipe, struct pipe_flow *flow,
+	uint32_t source, uint32_t target, uint32_t number)
 {
 	struct metaroce_peer there = pipe_peer(pipe, target), here = pipe_peer(pipe, source);
 	int err = 0;
@@ -390,15 +393,17 @@ __attribute__((unused)) static bool pipe_flow_open(struct pipe *pipe, struct pip
 	flow->target = target;
 	flow->number = number;
 	flow->memory = metaroce_memory_pattern(dsf_mix(number + 77));
-	flow->out = metaroce_qp_new(pipe->nics[source].m, 2 * number, 2 * number + 1, &there, number, &err);
+	flow->out = metaroce_qp_new(
+		pipe->nics[source].m, 2 * number, 2 * number + 1, &there, number, &err);
 	if (flow->out != NULL)
 		flow->in = metaroce_qp_new(
 			pipe->nics[target].m, 2 * number + 1, 2 * number, &here, number, &err);
-	return flow->in != NULL &&
-		metaroce_region_add(pipe->nics[target].m, number, 0x10000, 1ull << 40, flow->memory) == 0;
+	return flow->in != NULL && metaroce_region_add(pipe->nics[target].m, number, 0x10000,
+					   1ull << 40, flow->memory) == 0;
 }
 
-__attribute__((unused)) static int pipe_flow_post(struct pipe *pipe, struct pipe_flow *flow, uint32_t size)
+__attribute__((unused)) static int pipe_flow_post(
+	struct pipe *pipe, struct pipe_flow *flow, uint32_t size)
 {
 	struct metaroce_write w = { .memory = flow->memory,
 		.offset = flow->offset,

@@ -27,8 +27,10 @@ static void check_flow(const char *name, struct pipe *pipe, struct pipe_flow *fl
 	metaroce_qp_look(flow->in, &in);
 	metaroce_qp_look(flow->out, &out);
 	TAP_EQ(out.messages_done, flow->posted, "%s: flow %u completed", name, flow->number);
-	TAP_EQ(in.messages_received, flow->posted, "%s: flow %u received whole", name, flow->number);
-	TAP_EQ(in.bytes_received, flow->offset, "%s: flow %u bytes exactly once", name, flow->number);
+	TAP_EQ(in.messages_received, flow->posted, "%s: flow %u received whole", name,
+		flow->number);
+	TAP_EQ(in.bytes_received, flow->offset, "%s: flow %u bytes exactly once", name,
+		flow->number);
 	TAP_EQ(pipe->nics[flow->target].bytes_wrong, 0, "%s: no byte wrong", name);
 }
 
@@ -64,7 +66,8 @@ static void run(const char *name, uint64_t seed, uint32_t planes, uint32_t paths
 		metaroce_counters(pipe.nics[0].m)->retransmits,
 		metaroce_counters(pipe.nics[1].m)->duplicates);
 	if (pipe.lost == 0 && fault.duplicate_ppm == 0 && fault.reorder_ppm == 0)
-		TAP_EQ(metaroce_counters(pipe.nics[0].m)->retransmits, 0, "%s: nothing sent again", name);
+		TAP_EQ(metaroce_counters(pipe.nics[0].m)->retransmits, 0, "%s: nothing sent again",
+			name);
 	pipe_run(&pipe, UINT64_MAX);
 	TAP_OK(dsf_time_is_never(metaroce_deadline(pipe.nics[0].m)) &&
 			dsf_time_is_never(metaroce_deadline(pipe.nics[1].m)),
@@ -89,7 +92,8 @@ int main(void)
 			.jitter_ns = seed % 2 * 3000 };
 
 		snprintf(name, sizeof(name), "seed %u", (unsigned)seed);
-		run(name, seed, 1 + seed % 4, 1 + (uint32_t)(seed * 7 % 32), fault, seed % 2 * 1000, 50 * ms);
+		run(name, seed, 1 + seed % 4, 1 + (uint32_t)(seed * 7 % 32), fault, seed % 2 * 1000,
+			50 * ms);
 	}
 	return TAP_DONE();
 }

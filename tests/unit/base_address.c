@@ -78,7 +78,8 @@ static void round_trip(void)
 		inet_ntop(AF_INET6, &a, theirs, sizeof(theirs));
 		if (dsf_ip6_parse(text, &back) != 0 || !dsf_ip6_equal(&a, &back))
 			wrong++;
-		/* libc writes ::a.b.c.d for what looks like an embedded IPv4 address; we never do. */
+		/* libc writes ::a.b.c.d for what looks like an embedded IPv4 address; we never do.
+		 */
 		if (strchr(theirs, '.') == NULL && strcmp(text, theirs) != 0)
 			wrong++;
 	}

@@ -22,8 +22,10 @@ static void sack_agrees_with_a_list(uint64_t seed)
 	dsf_rng_init(&rng, seed);
 	for (uint32_t i = 0; i < 30000 && next < NUMBERS - 400; i++) {
 		uint32_t number = next + (uint32_t)dsf_rng_below(&rng, i % 7 == 0 ? 400 : 20);
-		enum metaroce_sack_result want = number - next > METAROCE_SACK_BITS ? METAROCE_SACK_OUTSIDE :
-			seen[number] ? METAROCE_SACK_SEEN : METAROCE_SACK_NEW;
+		enum metaroce_sack_result want = number - next > METAROCE_SACK_BITS
+							 ? METAROCE_SACK_OUTSIDE
+						 : seen[number] ? METAROCE_SACK_SEEN
+								: METAROCE_SACK_NEW;
 		uint32_t highest = next - 1;
 
 		if (metaroce_sack_look(&s, base + number) != want)
@@ -41,7 +43,8 @@ static void sack_agrees_with_a_list(uint64_t seed)
 			if (seen[j])
 				highest = j;
 		}
-		wrong += highest + 1 > next && metaroce_sack_highest(s.next, s.bits) != base + highest;
+		wrong += highest + 1 > next &&
+			 metaroce_sack_highest(s.next, s.bits) != base + highest;
 	}
 	TAP_OK(next > 500 && outside > 100, "sack, seed %u: went far (%u)", (unsigned)seed, next);
 	TAP_EQ(wrong, 0, "sack, seed %u: agrees with a list", (unsigned)seed);
@@ -65,16 +68,24 @@ static void pattern_is_the_same_however_it_is_cut(void)
 	}
 	TAP_EQ(wrong, 0, "pattern: any cut checks");
 	TAP_OK(memcmp(whole, part, sizeof(whole)) == 0, "pattern: any cut is the same");
-	TAP_OK(metaroce_pattern_check(memory, 1000004, whole, 4096) > 4000, "pattern: shifted by one is wrong");
-	TAP_OK(metaroce_pattern_check(other, 1000003, whole, 4096) > 4000, "pattern: another seed is wrong");
+	TAP_OK(metaroce_pattern_check(memory, 1000004, whole, 4096) > 4000,
+		"pattern: shifted by one is wrong");
+	TAP_OK(metaroce_pattern_check(other, 1000003, whole, 4096) > 4000,
+		"pattern: another seed is wrong");
 	whole[4000] ^= 1;
 	whole[7] ^= 0x80;
-	TAP_EQ(metaroce_pattern_check(memory, 1000003, whole, sizeof(whole)), 2, "pattern: wrong bytes are counted");
-	TAP_EQ(metaroce_name_put(part, memory, 12345, 4096), METAROCE_NAME_SIZE, "name: has its size");
-	TAP_EQ(metaroce_payload_check(memory, 12345, part, METAROCE_NAME_SIZE, 4096), 0, "name: stands for its payload");
-	TAP_EQ(metaroce_payload_check(memory, 12346, part, METAROCE_NAME_SIZE, 4096), 4096, "name: not for another offset");
-	TAP_EQ(metaroce_payload_check(other, 12345, part, METAROCE_NAME_SIZE, 4096), 4096, "name: not for another memory");
-	TAP_EQ(metaroce_payload_check(memory, 12345, part, 15, 4096), 4096, "name: cut short is wrong");
+	TAP_EQ(metaroce_pattern_check(memory, 1000003, whole, sizeof(whole)), 2,
+		"pattern: wrong bytes are counted");
+	TAP_EQ(metaroce_name_put(part, memory, 12345, 4096), METAROCE_NAME_SIZE,
+		"name: has its size");
+	TAP_EQ(metaroce_payload_check(memory, 12345, part, METAROCE_NAME_SIZE, 4096), 0,
+		"name: stands for its payload");
+	TAP_EQ(metaroce_payload_check(memory, 12346, part, METAROCE_NAME_SIZE, 4096), 4096,
+		"name: not for another offset");
+	TAP_EQ(metaroce_payload_check(other, 12345, part, METAROCE_NAME_SIZE, 4096), 4096,
+		"name: not for another memory");
+	TAP_EQ(metaroce_payload_check(memory, 12345, part, 15, 4096), 4096,
+		"name: cut short is wrong");
 	TAP_EQ(metaroce_name_put(part, memory, 3, 7), 7, "name: short payload goes itself");
 	TAP_EQ(metaroce_payload_check(memory, 3, part, 7, 7), 0, "name: and checks");
 }
@@ -82,7 +93,9 @@ static void pattern_is_the_same_however_it_is_cut(void)
 static void windows_follow_marks(void)
 {
 	struct metaroce_window w;
-	struct metaroce_cc_news news = { .acked_bytes = 4096, .packets = 1, .rtt_ns = 1000, .rtt_least_ns = 1000 };
+	struct metaroce_cc_news news = {
+		.acked_bytes = 4096, .packets = 1, .rtt_ns = 1000, .rtt_least_ns = 1000
+	};
 	uint32_t before;
 
 	metaroce_cc_init(&w, 40960, 4096, 1 << 20, 4096);
@@ -92,13 +105,18 @@ static void windows_follow_marks(void)
 	metaroce_cc_input(&w, &news, (dsf_instant){ 20 });
 	TAP_EQ(w.bytes, 45056, "window: grows by what was acknowledged at first");
 	news.lost = true;
-	TAP_OK(!metaroce_cc_input(&w, &news, (dsf_instant){ 30 }), "window: loss alone doesn't cut");
+	TAP_OK(!metaroce_cc_input(&w, &news, (dsf_instant){ 30 }),
+		"window: loss alone doesn't cut");
 	news.rtt_ns = 2000;
 	before = w.bytes;
-	TAP_OK(metaroce_cc_input(&w, &news, (dsf_instant){ 40 }), "window: loss with a risen round trip does");
+	TAP_OK(metaroce_cc_input(&w, &news, (dsf_instant){ 40 }),
+		"window: loss with a risen round trip does");
 	TAP_EQ(w.bytes, before - before / 4, "window: by a quarter");
 	TAP_OK(!metaroce_cc_input(&w, &news, (dsf_instant){ 50 }), "window: once a round");
-	news = (struct metaroce_cc_news){ .acked_bytes = 4096, .packets = 10, .marked = 10, .rtt_ns = 1000,
+	news = (struct metaroce_cc_news){ .acked_bytes = 4096,
+		.packets = 10,
+		.marked = 10,
+		.rtt_ns = 1000,
 		.rtt_least_ns = 1000 };
 	metaroce_cc_input(&w, &news, (dsf_instant){ 5000 });
 	before = w.bytes;
@@ -128,10 +146,13 @@ static void shares_are_max_min(void)
 	metaroce_share_heard(&s, &a, 1000, 1 << 30, false, false, (dsf_instant){ at });
 	TAP_EQ(metaroce_share_rate(&s, &a, (dsf_instant){ at }), 300 * gbit, "share: all for one");
 	metaroce_share_heard(&s, &b, 1000, 1 << 30, false, false, (dsf_instant){ at });
-	TAP_EQ(metaroce_share_rate(&s, &b, (dsf_instant){ at }), 150 * gbit, "share: half for each of two, at once");
+	TAP_EQ(metaroce_share_rate(&s, &b, (dsf_instant){ at }), 150 * gbit,
+		"share: half for each of two, at once");
 	metaroce_share_heard(&s, &c, 1000, 1 << 30, false, false, (dsf_instant){ at });
-	TAP_EQ(metaroce_share_rate(&s, &a, (dsf_instant){ at }), 100 * gbit, "share: a third for each of three");
-	/* a and b take their share and want more; c is slow for reasons of its own, at 20 Gbit/s. */
+	TAP_EQ(metaroce_share_rate(&s, &a, (dsf_instant){ at }), 100 * gbit,
+		"share: a third for each of three");
+	/* a and b take their share and want more; c is slow for reasons of its own, at 20 Gbit/s.
+	 */
 	for (; at < 20 * rtt; at += rtt / 10) {
 		metaroce_share_heard(&s, &a, 12500, 1 << 30, true, false, (dsf_instant){ at });
 		metaroce_share_heard(&s, &b, 12500, 1 << 30, true, false, (dsf_instant){ at });
@@ -145,13 +166,16 @@ static void shares_are_max_min(void)
 			a.rate_bps + b.rate_bps + c.rate_bps <= 301 * gbit,
 		"share: the others share what it leaves");
 	metaroce_share_heard(&s, &a, 100, 0, false, false, (dsf_instant){ at });
-	TAP_OK(metaroce_share_rate(&s, &b, (dsf_instant){ at + rtt }) > 240 * gbit, "share: who has nothing left leaves its share");
+	TAP_OK(metaroce_share_rate(&s, &b, (dsf_instant){ at + rtt }) > 240 * gbit,
+		"share: who has nothing left leaves its share");
 	at += 4 * rtt;
 	metaroce_share_heard(&s, &b, 100, 1 << 30, true, false, (dsf_instant){ at });
-	TAP_EQ(metaroce_share_rate(&s, &b, (dsf_instant){ at + rtt }), 300 * gbit, "share: who is silent is forgotten");
+	TAP_EQ(metaroce_share_rate(&s, &b, (dsf_instant){ at + rtt }), 300 * gbit,
+		"share: who is silent is forgotten");
 	TAP_EQ(s.count, 1, "share: one sender left");
 	metaroce_share_heard(&s, &b, 100, 1 << 30, true, true, (dsf_instant){ at + rtt });
-	TAP_EQ(metaroce_share_rate(&s, &b, (dsf_instant){ at + 3 * rtt }), 285 * gbit, "share: less while packets come marked");
+	TAP_EQ(metaroce_share_rate(&s, &b, (dsf_instant){ at + 3 * rtt }), 285 * gbit,
+		"share: less while packets come marked");
 }
 
 static void memory_may_fail_anywhere(void)
@@ -183,7 +207,8 @@ static void memory_may_fail_anywhere(void)
 			pipe_run(&pipe, NS_PER_MS);
 			finished += pipe.nics[0].completed == flow.posted;
 			if (pipe.nics[0].completed != flow.posted)
-				printf("# failing at %ld: %u of %u\n", fail, (unsigned)pipe.nics[0].completed, flow.posted);
+				printf("# failing at %ld: %u of %u\n", fail,
+					(unsigned)pipe.nics[0].completed, flow.posted);
 		} else {
 			finished++;
 		}
@@ -191,7 +216,8 @@ static void memory_may_fail_anywhere(void)
 		if (pipe.blocks != 0)
 			TAP_EQ(pipe.blocks, 0, "memory fails at call %ld: all given back", fail);
 	}
-	TAP_OK(finished > 30, "memory: %u of %u runs got as far as traffic, and finished", finished, runs);
+	TAP_OK(finished > 30, "memory: %u of %u runs got as far as traffic, and finished", finished,
+		runs);
 }
 
 static void bad_configurations_are_refused(void)
@@ -204,17 +230,24 @@ static void bad_configurations_are_refused(void)
 	int err = 0;
 
 	pipe_init(&pipe, 1, 1);
-	config = (struct metaroce_config){ .memory = &pipe.memory, .planes = 1, .paths = 4,
-		.payload_bytes = 4096, .base_rtt_ns = 1000, .address = { pipe_address(0, 0) } };
+	config = (struct metaroce_config){ .memory = &pipe.memory,
+		.planes = 1,
+		.paths = 4,
+		.payload_bytes = 4096,
+		.base_rtt_ns = 1000,
+		.address = { pipe_address(0, 0) } };
 	m = metaroce_new(&config);
 	TAP_OK(m != NULL, "config: a good one");
 	TAP_OK(metaroce_qp_new(m, 1, 2, &nowhere, 0, &err) == NULL && err == -DSF_E_UNREACHABLE,
 		"stream: to nowhere");
 	peer = pipe_peer(&pipe, 1);
-	TAP_OK(metaroce_qp_new(m, 0, 2, &peer, 0, &err) == NULL && err == -DSF_E_BADFIELD, "stream: number 0");
-	TAP_OK(metaroce_qp_new(m, 1, 1 << 24, &peer, 0, &err) == NULL && err == -DSF_E_BADFIELD, "stream: number too large");
+	TAP_OK(metaroce_qp_new(m, 0, 2, &peer, 0, &err) == NULL && err == -DSF_E_BADFIELD,
+		"stream: number 0");
+	TAP_OK(metaroce_qp_new(m, 1, 1 << 24, &peer, 0, &err) == NULL && err == -DSF_E_BADFIELD,
+		"stream: number too large");
 	TAP_OK(metaroce_qp_new(m, 1, 2, &peer, 0, &err) != NULL, "stream: a good one");
-	TAP_OK(metaroce_qp_new(m, 1, 2, &peer, 0, &err) == NULL && err == -DSF_E_DUPLICATE, "stream: twice");
+	TAP_OK(metaroce_qp_new(m, 1, 2, &peer, 0, &err) == NULL && err == -DSF_E_DUPLICATE,
+		"stream: twice");
 	TAP_EQ(metaroce_region_add(m, 7, 0, 100, 1), 0, "region: a good one");
 	TAP_EQ(metaroce_region_add(m, 7, 0, 100, 1), -DSF_E_DUPLICATE, "region: twice");
 	metaroce_free(m);
@@ -254,8 +287,8 @@ static void bad_access_fails_the_stream(void)
 	TAP_OK(view.status == -DSF_E_ACCESS, "access: the stream has failed");
 	TAP_EQ(pipe.nics[0].completed, 3, "access: every message is told");
 	TAP_OK(pipe.nics[0].failed >= 2, "access: those from the bad one on as failed");
-	TAP_EQ(metaroce_post_write(pipe.nics[0].m, flow.out, &w, (dsf_instant){ pipe.now }), -DSF_E_STATE,
-		"access: it takes no more");
+	TAP_EQ(metaroce_post_write(pipe.nics[0].m, flow.out, &w, (dsf_instant){ pipe.now }),
+		-DSF_E_STATE, "access: it takes no more");
 	pipe_close(&pipe);
 	TAP_EQ(pipe.blocks, 0, "access: all memory given back");
 }
@@ -274,8 +307,13 @@ static void a_restarted_peer_is_noticed(void)
 	pipe_run(&pipe, 100000);
 	TAP_EQ(pipe.nics[0].completed, 1, "restart: a message before it");
 	metaroce_free(pipe.nics[1].m);
-	config = (struct metaroce_config){ .memory = &pipe.memory, .seed = 1234, .planes = 1, .paths = 4,
-		.payload_bytes = 4096, .base_rtt_ns = 4400, .address = { pipe_address(1, 0) },
+	config = (struct metaroce_config){ .memory = &pipe.memory,
+		.seed = 1234,
+		.planes = 1,
+		.paths = 4,
+		.payload_bytes = 4096,
+		.base_rtt_ns = 4400,
+		.address = { pipe_address(1, 0) },
 		.rate_bps = { pipe.rate_bps } };
 	pipe.nics[1].m = metaroce_new(&config);
 	metaroce_carrier(pipe.nics[1].m, 0, true, (dsf_instant){ pipe.now });

@@ -102,10 +102,11 @@ static void every_opcode_comes_back(void)
 	static const struct {
 		uint8_t opcode;
 		uint32_t size;
-	} kinds[] = { { METAROCE_OP_SEND, 52 }, { METAROCE_OP_SEND_IMM, 56 }, { METAROCE_OP_WRITE, 68 },
-		{ METAROCE_OP_WRITE_IMM, 72 }, { METAROCE_OP_READ_REQUEST, 68 },
-		{ METAROCE_OP_READ_RESPONSE, 56 }, { METAROCE_OP_ATOMIC_RESPONSE, 64 },
-		{ METAROCE_OP_COMPARE_SWAP, 80 }, { METAROCE_OP_FETCH_ADD, 80 } };
+	} kinds[] = { { METAROCE_OP_SEND, 52 }, { METAROCE_OP_SEND_IMM, 56 },
+		{ METAROCE_OP_WRITE, 68 }, { METAROCE_OP_WRITE_IMM, 72 },
+		{ METAROCE_OP_READ_REQUEST, 68 }, { METAROCE_OP_READ_RESPONSE, 56 },
+		{ METAROCE_OP_ATOMIC_RESPONSE, 64 }, { METAROCE_OP_COMPARE_SWAP, 80 },
+		{ METAROCE_OP_FETCH_ADD, 80 } };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct metaroce_data in = write_data, out;
@@ -123,10 +124,11 @@ static void every_opcode_comes_back(void)
 		in.immediate = 0xa1b2c3d4;
 		size = metaroce_wire_data_encode(bytes, &mch, &in);
 		TAP_EQ(size, kinds[i].size, "opcode %02x: size", kinds[i].opcode);
-		TAP_EQ(metaroce_wire_mch_decode(bytes, size, &seen), 0, "opcode %02x: header", kinds[i].opcode);
+		TAP_EQ(metaroce_wire_mch_decode(bytes, size, &seen), 0, "opcode %02x: header",
+			kinds[i].opcode);
 		memset(&out, 0, sizeof(out));
-		TAP_EQ(metaroce_wire_data_decode(bytes, size, size + payload, &seen, &out), (int)size,
-			"opcode %02x: decodes", kinds[i].opcode);
+		TAP_EQ(metaroce_wire_data_decode(bytes, size, size + payload, &seen, &out),
+			(int)size, "opcode %02x: decodes", kinds[i].opcode);
 		TAP_OK(out.opcode == in.opcode && out.msn == in.msn && out.rq_match == 77 &&
 				out.offset == in.offset && out.message_size == in.message_size &&
 				out.source_qp == in.source_qp && out.target_qp == in.target_qp &&
@@ -136,12 +138,14 @@ static void every_opcode_comes_back(void)
 				kinds[i].size == 56 || kinds[i].size == 64,
 			"opcode %02x: address and key", kinds[i].opcode);
 		for (uint32_t cut = 0; cut < size; cut++) {
-			int err = cut < METAROCE_MCH_SIZE ?
-				metaroce_wire_mch_decode(bytes, cut, &seen) :
-				metaroce_wire_data_decode(bytes, cut, cut + payload, &seen, &out);
+			int err = cut < METAROCE_MCH_SIZE
+					  ? metaroce_wire_mch_decode(bytes, cut, &seen)
+					  : metaroce_wire_data_decode(
+						    bytes, cut, cut + payload, &seen, &out);
 
 			if (err != -DSF_E_TRUNCATED)
-				TAP_EQ(err, -DSF_E_TRUNCATED, "opcode %02x cut at %u", kinds[i].opcode, cut);
+				TAP_EQ(err, -DSF_E_TRUNCATED, "opcode %02x cut at %u",
+					kinds[i].opcode, cut);
 		}
 	}
 }
@@ -153,11 +157,14 @@ static void bad_heads_are_refused(void)
 		uint32_t at;
 		uint8_t value;
 		int want;
-	} bad[] = { { "version 0", 0, 0x00, -DSF_E_VERSION }, { "version 2", 0, 0x20, -DSF_E_VERSION },
-		{ "type 5", 0, 0x15, -DSF_E_BADFIELD }, { "reserved flag", 1, 0x01, -DSF_E_BADFIELD },
+	} bad[] = { { "version 0", 0, 0x00, -DSF_E_VERSION },
+		{ "version 2", 0, 0x20, -DSF_E_VERSION }, { "type 5", 0, 0x15, -DSF_E_BADFIELD },
+		{ "reserved flag", 1, 0x01, -DSF_E_BADFIELD },
 		{ "path 256", 2, 0x01, -DSF_E_BADFIELD }, { "plane 16", 17, 16, -DSF_E_BADFIELD },
-		{ "message flag", 39, 0x10, -DSF_E_BADFIELD }, { "offset behind the end", 28, 1, -DSF_E_BADFIELD },
-		{ "opcode 0", 40, 0x00, -DSF_E_UNSUPPORTED }, { "CNP", 40, 0x81, -DSF_E_UNSUPPORTED },
+		{ "message flag", 39, 0x10, -DSF_E_BADFIELD },
+		{ "offset behind the end", 28, 1, -DSF_E_BADFIELD },
+		{ "opcode 0", 40, 0x00, -DSF_E_UNSUPPORTED },
+		{ "CNP", 40, 0x81, -DSF_E_UNSUPPORTED },
 		{ "length isn't the payload's", 66, 0x11, -DSF_E_BADFIELD } };
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -178,12 +185,25 @@ static void bad_heads_are_refused(void)
 static void ack_comes_back(void)
 {
 	struct metaroce_mch ack_mch = mch;
-	struct metaroce_ack in = { .pblks = 2, .sblks = 3, .planes = 4, .active_senders = 9,
-		.hint_epoch = 10, .rx_bytes = 0x12345678, .max_inflight = 99,
-		.share = { 40000000, 0, 1, UINT32_MAX } }, out;
-	struct metaroce_pblk pblk = { .path = 17, .epoch = 3, .flags = METAROCE_PBLK_GAP, .next = 1000,
-		.sack = { 1, 2, 3, 1ull << 63 }, .ecn_packets = 5, .rx_packets = 6, .ts_echo = 7,
-		.ack_delay = 8 }, got;
+	struct metaroce_ack in = { .pblks = 2,
+		.sblks = 3,
+		.planes = 4,
+		.active_senders = 9,
+		.hint_epoch = 10,
+		.rx_bytes = 0x12345678,
+		.max_inflight = 99,
+		.share = { 40000000, 0, 1, UINT32_MAX } },
+			    out;
+	struct metaroce_pblk pblk = { .path = 17,
+		.epoch = 3,
+		.flags = METAROCE_PBLK_GAP,
+		.next = 1000,
+		.sack = { 1, 2, 3, 1ull << 63 },
+		.ecn_packets = 5,
+		.rx_packets = 6,
+		.ts_echo = 7,
+		.ack_delay = 8 },
+			     got;
 	struct metaroce_sblk sblk = { .qp = 0x00ffee, .syndrome = 0, .msn = 44 }, stream;
 	uint8_t bytes[METAROCE_HEAD_MAX];
 	uint32_t size;
@@ -208,11 +228,13 @@ static void ack_comes_back(void)
 		"ack: exact bytes of a stream block");
 	TAP_EQ(metaroce_wire_ack_decode(bytes, size, &out), 0, "ack: decodes");
 	TAP_OK(out.pblks == 2 && out.sblks == 3 && out.planes == 4 && out.share[0] == 40000000 &&
-			out.share[3] == UINT32_MAX && out.active_senders == 9 && out.hint_epoch == 10,
+			out.share[3] == UINT32_MAX && out.active_senders == 9 &&
+			out.hint_epoch == 10,
 		"ack: what went in");
 	metaroce_wire_pblk_decode(bytes, &out, 1, &got);
 	TAP_OK(got.path == 17 && got.epoch == 3 && got.next == 1000 && got.sack[3] == 1ull << 63 &&
-			got.ecn_packets == 5 && got.rx_packets == 6 && got.ts_echo == 7 && got.ack_delay == 8,
+			got.ecn_packets == 5 && got.rx_packets == 6 && got.ts_echo == 7 &&
+			got.ack_delay == 8,
 		"ack: path block");
 	metaroce_wire_sblk_decode(bytes, &out, 2, &stream);
 	TAP_OK(stream.qp == 0x00ffee && stream.msn == 44, "ack: stream block");
@@ -221,22 +243,36 @@ static void ack_comes_back(void)
 			TAP_OK(false, "ack cut at %u is refused", cut);
 	}
 	bytes[20] = METAROCE_PBLKS_MAX + 1;
-	TAP_EQ(metaroce_wire_ack_decode(bytes, size, &out), -DSF_E_BADFIELD, "ack: too many path blocks");
+	TAP_EQ(metaroce_wire_ack_decode(bytes, size, &out), -DSF_E_BADFIELD,
+		"ack: too many path blocks");
 	bytes[20] = 0;
 	bytes[21] = METAROCE_SBLKS_MAX + 1;
-	TAP_EQ(metaroce_wire_ack_decode(bytes, size, &out), -DSF_E_BADFIELD, "ack: too many stream blocks");
+	TAP_EQ(metaroce_wire_ack_decode(bytes, size, &out), -DSF_E_BADFIELD,
+		"ack: too many stream blocks");
 	bytes[21] = 0;
 	bytes[22] = METAROCE_PLANES_MAX + 1;
-	TAP_EQ(metaroce_wire_ack_decode(bytes, size, &out), -DSF_E_BADFIELD, "ack: too many planes");
+	TAP_EQ(metaroce_wire_ack_decode(bytes, size, &out), -DSF_E_BADFIELD,
+		"ack: too many planes");
 }
 
 static void nack_and_probe_come_back(void)
 {
 	struct metaroce_mch head = mch;
-	struct metaroce_nack nack = { .code = METAROCE_NACK_ACCESS, .timer = 3, .path = 4,
-		.sequence = 5, .qp = 6, .msn = 7, .rq_match = 8, .offset = 9 }, nack_seen;
-	struct metaroce_probe probe = { .id = 1, .tail = 2, .qp = 3, .kind = METAROCE_PROBE_FILL, .msn = 4 },
-		probe_seen;
+	struct metaroce_nack nack = { .code = METAROCE_NACK_ACCESS,
+		.timer = 3,
+		.path = 4,
+		.sequence = 5,
+		.qp = 6,
+		.msn = 7,
+		.rq_match = 8,
+		.offset = 9 },
+			     nack_seen;
+	struct metaroce_probe probe = { .id = 1,
+		.tail = 2,
+		.qp = 3,
+		.kind = METAROCE_PROBE_FILL,
+		.msn = 4 },
+			      probe_seen;
 	uint8_t bytes[METAROCE_HEAD_MAX];
 
 	head.type = METAROCE_TYPE_NACK;
@@ -244,32 +280,43 @@ static void nack_and_probe_come_back(void)
 	TAP_OK(same(bytes + 20, METAROCE_NACK_SIZE - 20,
 		       "62 03 0004 00000005 000006 00 00000007 00000008 00000009"),
 		"nack: exact bytes");
-	TAP_EQ(metaroce_wire_nack_decode(bytes, METAROCE_NACK_SIZE, &nack_seen), 0, "nack: decodes");
+	TAP_EQ(metaroce_wire_nack_decode(bytes, METAROCE_NACK_SIZE, &nack_seen), 0,
+		"nack: decodes");
 	TAP_OK(memcmp(&nack, &nack_seen, sizeof(nack)) == 0, "nack: what went in");
-	TAP_EQ(metaroce_wire_nack_decode(bytes, METAROCE_NACK_SIZE - 1, &nack_seen), -DSF_E_TRUNCATED,
-		"nack: too short");
+	TAP_EQ(metaroce_wire_nack_decode(bytes, METAROCE_NACK_SIZE - 1, &nack_seen),
+		-DSF_E_TRUNCATED, "nack: too short");
 	head.type = METAROCE_TYPE_PROBE;
 	metaroce_wire_probe_encode(bytes, &head, &probe);
 	TAP_OK(same(bytes + 20, METAROCE_PROBE_SIZE - 20, "00000001 00000002 000003 04 00000004"),
 		"probe: exact bytes");
-	TAP_EQ(metaroce_wire_probe_decode(bytes, METAROCE_PROBE_SIZE, &probe_seen), 0, "probe: decodes");
-	TAP_OK(probe_seen.id == 1 && probe_seen.tail == 2 && probe_seen.qp == 3 && probe_seen.msn == 4,
+	TAP_EQ(metaroce_wire_probe_decode(bytes, METAROCE_PROBE_SIZE, &probe_seen), 0,
+		"probe: decodes");
+	TAP_OK(probe_seen.id == 1 && probe_seen.tail == 2 && probe_seen.qp == 3 &&
+			probe_seen.msn == 4,
 		"probe: what went in");
 	bytes[31] = METAROCE_PROBE_FILL + 1;
 	TAP_EQ(metaroce_wire_probe_decode(bytes, METAROCE_PROBE_SIZE, &probe_seen), -DSF_E_BADFIELD,
 		"probe: unknown kind");
-	TAP_EQ(metaroce_wire_probe_decode(bytes, METAROCE_PROBE_SIZE - 1, &probe_seen), -DSF_E_TRUNCATED,
-		"probe: too short");
+	TAP_EQ(metaroce_wire_probe_decode(bytes, METAROCE_PROBE_SIZE - 1, &probe_seen),
+		-DSF_E_TRUNCATED, "probe: too short");
 }
 
 static void hello_comes_back(void)
 {
 	struct metaroce_mch head = mch;
-	struct metaroce_hello in = { .op = METAROCE_CONN_REQUEST, .version = METAROCE_VERSION, .paths = 16,
-		.connection = 0x01020304, .cookie = 0x1122334455667788, .rate = 40000000,
-		.payload_max = 4096, .sack_bits = 256, .features = 3, .planes = 2,
+	struct metaroce_hello in = { .op = METAROCE_CONN_REQUEST,
+		.version = METAROCE_VERSION,
+		.paths = 16,
+		.connection = 0x01020304,
+		.cookie = 0x1122334455667788,
+		.rate = 40000000,
+		.payload_max = 4096,
+		.sack_bits = 256,
+		.features = 3,
+		.planes = 2,
 		.address = { { 0xfd, [15] = 1 } },
-		.plane_address = { { { 0xfd, [15] = 1 } }, { { 0xfd, [15] = 2 } } } }, out;
+		.plane_address = { { { 0xfd, [15] = 1 } }, { { 0xfd, [15] = 2 } } } },
+			      out;
 	uint8_t bytes[METAROCE_HEAD_MAX];
 	uint32_t size;
 
@@ -300,11 +347,13 @@ static void hello_comes_back(void)
 	bytes[22] = bytes[23] = 0;
 	TAP_EQ(metaroce_wire_hello_decode(bytes, size, &out), -DSF_E_BADFIELD, "hello: no paths");
 	bytes[22] = 2;
-	TAP_EQ(metaroce_wire_hello_decode(bytes, size, &out), -DSF_E_BADFIELD, "hello: too many paths");
+	TAP_EQ(metaroce_wire_hello_decode(bytes, size, &out), -DSF_E_BADFIELD,
+		"hello: too many paths");
 	bytes[22] = 0;
 	bytes[23] = 16;
 	bytes[64] = METAROCE_PLANES_MAX + 1;
-	TAP_EQ(metaroce_wire_hello_decode(bytes, size, &out), -DSF_E_BADFIELD, "hello: too many planes");
+	TAP_EQ(metaroce_wire_hello_decode(bytes, size, &out), -DSF_E_BADFIELD,
+		"hello: too many planes");
 }
 
 int main(void)
