@@ -203,6 +203,7 @@ static int finish(struct up *u, cJSON *last)
 	const cJSON *code_item = cJSON_GetObjectItemCaseSensitive(last, "code");
 	const char *error = lab_status_text(last, "error");
 	int code = cJSON_IsNumber(code_item) ? code_item->valueint : CLI_FAILED;
+	int told = CLI_OK;
 
 	hide_progress(u);
 	if (error[0] != '\0') {
@@ -215,16 +216,21 @@ static int finish(struct up *u, cJSON *last)
 		if (cJSON_IsArray(missing))
 			cJSON_AddItemToObject(
 				status, "missing", cJSON_DetachItemViaPointer(last, missing));
-		if (output_json(status) != CLI_OK)
-			code = CLI_FAILED;
+		told = output_json(status);
 	} else {
-		if (cJSON_IsObject(status) && error[0] == '\0' && !u->options->quiet &&
-			lab_status_print_line(status,
-				(double)(supervisor_clock_ms() - u->began_ms) / 1000) != CLI_OK)
-			code = CLI_FAILED;
+		if (cJSON_IsObject(status) && error[0] == '\0' && !u->options->quiet)
+			told = lab_status_print_line(
+				status, (double)(supervisor_clock_ms() - u->began_ms) / 1000);
 		cJSON_Delete(status);
 	}
-	return code;
+	if (told == CLI_OK)
+		return code;
+	/* A command that fails leaves nothing, whatever it failed at. */
+	if (code == CLI_OK) {
+		log_err("lab %s: undone, for nobody can be told of it", u->lab);
+		(void)lab_down(u->lab, false);
+	}
+	return CLI_FAILED;
 }
 
 /* What the shell expects of a command that a signal ended; and nothing is left. */

@@ -182,6 +182,17 @@ teardown()
 	nothing_left "$LAB"
 }
 
+@test "up whose result can't be written undoes itself" {
+	for option in "" --json; do
+		code=0
+		timeout 60 "$DSFEMU" up "$MINI" --name "$LAB" $option >/dev/full || code=$?
+		[ $code -eq 1 ]
+		nothing_left "$LAB"
+	done
+	timeout 60 "$DSFEMU" up "$MINI" --name "$LAB" --quiet >&-
+	dsf down "$LAB"
+}
+
 @test "down while up builds cancels it and waits" {
 	for delay in 0.02 0.08 0.15 0.25; do
 		"$DSFEMU" up "$MINI" --name "$LAB" >"$BATS_TEST_TMPDIR/out" 2>&1 &
