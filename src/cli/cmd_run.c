@@ -181,7 +181,8 @@ static bool start(struct session *s)
 
 	/* What a killed run left: nobody else runs one, the lock is ours. */
 	if (!tell(s, "\"host\"", STOP, false) || !count_drops(s, &s->drops_before) ||
-		!tell(s, "null", "{\"op\":\"fidelity\",\"reset\":true}", false) || !fabric_now(s, &now_ns))
+		!tell(s, "null", "{\"op\":\"fidelity\",\"reset\":true}", false) ||
+		!fabric_now(s, &now_ns))
 		return false;
 	request = cJSON_CreateObject();
 	spec = spec_json(&s->workload.spec, now_ns + MARGIN_WALL_NS / dilation);
