@@ -62,10 +62,12 @@ UNIT_TESTS += tests/unit/topo_file
 UNIT_TESTS += tests/unit/topo_plan
 
 # node
+UNIT_TESTS += tests/unit/node_switch
 
 # view
 
 # sim
+UNIT_TESTS += tests/unit/sim_queue
 
 # both drivers
 UNIT_TESTS += tests/unit/driver_glue
@@ -86,7 +88,9 @@ UNIT_TESTS += tests/unit/cli_units
 
 SIM_TESTS =
 # These link a generator of packets in place of the host.
-FABRIC_SIM_SOURCES = tests/sim/generator.c tests/sim/generator.h tests/sim/lab.c tests/sim/lab.h
+FABRIC_SIM_SOURCES =
+FABRIC_SIM_SOURCES += tests/sim/generator.c tests/sim/generator.h
+FABRIC_SIM_SOURCES += tests/sim/lab.c tests/sim/lab.h
 SIM_TESTS += tests/sim/fabric_faults
 tests_sim_fabric_faults_SOURCES = tests/sim/fabric_faults.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_repeat
@@ -101,6 +105,9 @@ FUZZ_TARGETS =
 FUZZ_TARGETS += tests/fuzz/metaroce_state
 FUZZ_TARGETS += tests/fuzz/metaroce_wire
 FUZZ_TARGETS += tests/fuzz/cli_json_span
+FUZZ_TARGETS += tests/fuzz/fabric_reach
+FUZZ_TARGETS += tests/fuzz/fabric_reasm
+FUZZ_TARGETS += tests/fuzz/fabric_train
 FUZZ_TARGETS += tests/fuzz/ip_ndp
 FUZZ_TARGETS += tests/fuzz/ip_packet
 FUZZ_TARGETS += tests/fuzz/node_frame

@@ -156,6 +156,13 @@ static void deliver(struct node_interface *n, struct fabric_packet *packet, dsf_
 		&n->credits, system_port, node_ethernet_backlog(&n->ethernet, port, now), now);
 }
 
+/* May cells come from there? State is kept for what the lab has, whatever a peer says. */
+static bool is_source(const struct node_interface *n, uint16_t source)
+{
+	return source < n->topo->switches_count &&
+	       topo_is_interface_node(n->topo->nodes[n->topo->switch_node[source]].role);
+}
+
 static void take_cell(void *owner, uint32_t port, const struct fabric_cell *cell,
 	const uint8_t *raw, dsf_instant now)
 {
@@ -166,9 +173,7 @@ static void take_cell(void *owner, uint32_t port, const struct fabric_cell *cell
 	int err = 0;
 
 	(void)port;
-	/* A source that the lab doesn't have would make state for nobody. */
-	if (cell->destination != n->self->switch_index ||
-		cell->source >= n->topo->switches_count) {
+	if (cell->destination != n->self->switch_index || !is_source(n, cell->source)) {
 		node_count_error(n->errors, -DSF_E_UNKNOWN);
 		return;
 	}
@@ -176,7 +181,7 @@ static void take_cell(void *owner, uint32_t port, const struct fabric_cell *cell
 	case FABRIC_CELL_DATA:
 		if (cell->flags & FABRIC_CELL_CONGESTED)
 			fabric_credit_congested(&n->credits, cell->system_port);
-		if (cell->system_port - n->first_system_port >= TOPO_PORTS_PER_SWITCH)
+		if (node_interface_port_of(n, cell->system_port) == TOPO_NONE)
 			err = -DSF_E_UNKNOWN;
 		else
 			err = fabric_reasm_input(&n->reasm, cell, raw + FABRIC_CELL_HEADER, now);

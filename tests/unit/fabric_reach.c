@@ -25,8 +25,7 @@ static int open_reach(struct fabric_reach *r, enum fabric_tier tier, uint16_t se
 	return fabric_reach_init(r, &memory.memory, &config);
 }
 
-/* An FDSW: ports 0 and 1 to interface nodes 10 and 11, port 2 to a spine 20, port 3 isn't fabric.
- */
+/* An FDSW: ports 0 and 1 to interface nodes 10 and 11, 2 to a spine 20, 3 isn't fabric. */
 static void open_leaf(void)
 {
 	now = (dsf_instant){ 1000 };

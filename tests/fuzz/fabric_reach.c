@@ -1,0 +1,108 @@
+/*
+ * Reachability of a leaf against peers that say anything, at any time. After each step the tables
+ * must agree with what the peers said last over the links that are live.
+ */
+#include <stdlib.h>
+#include "fabric/reach.h"
+#include "tests/memory.h"
+
+#define PORTS    5u
+#define SWITCHES 150u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct test_memory memory = TEST_MEMORY(memory);
+
+static void require(bool held)
+{
+	if (!held)
+		abort();
+}
+
+static void check(const struct fabric_reach *r)
+{
+	uint32_t live = 0, wants = 0;
+
+	for (uint32_t i = 0; i < PORTS; i++) {
+		const struct fabric_reach_port *p = &r->ports[i];
+
+		live += p->live;
+		wants += p->send_wanted;
+		require(p->live == (p->carrier && p->heard && p->hears_me && !p->isolated));
+		require(p->carrier || !p->send_wanted);
+		for (uint32_t d = 0; d < SWITCHES; d++)
+			require(dsf_bitset_has(fabric_reach_ports(r, d), i) ==
+				(p->live && p->told != NULL && dsf_bitset_has(p->told, d)));
+	}
+	require(live == r->live_count && wants == r->sends_wanted);
+	for (uint32_t d = 0; d < SWITCHES; d++) {
+		const uint64_t *ports = fabric_reach_ports(r, d);
+		bool direct = (ports[0] & 7u) != 0; /* ports 0 to 2 lead to interface nodes */
+
+		require(dsf_bitset_has(r->any, d) == (ports[0] != 0));
+		require(dsf_bitset_has(r->direct, d) == direct);
+	}
+}
+
+static size_t step(struct fabric_reach *r, const uint8_t *data, size_t size, dsf_instant *now)
+{
+	uint32_t port = data[0] % PORTS, what = data[0] / PORTS % 8u, destination;
+	size_t used = 2;
+
+	switch (what) {
+	case 0: fabric_reach_carrier(r, port, data[1] & 1u, *now); break;
+	case 1: fabric_reach_heard(r, port, data[1] & 1u, *now); break;
+	case 2:
+		used += data[1] < size - 2 ? data[1] : size - 2;
+		(void)fabric_reach_input(r, port, data + 2, used - 2, *now);
+		break;
+	case 3: fabric_reach_sequence(r, port, r->ports[port].sequence_next + data[1] - 20u); break;
+	case 4: fabric_reach_sequence(r, port, (uint32_t)data[1] << 24); break;
+	case 5: now->ns += data[1] * 1000u; break;
+	case 6:
+		for (uint32_t i = 0; i < data[1]; i++)
+			fabric_reach_sequence(r, port, r->ports[port].sequence_next);
+		break;
+	default:
+		for (uint32_t from = 0; data[1] > 0 && fabric_reach_next_send(r, &from);) {
+			uint8_t payload[480];
+
+			require(fabric_reach_output(r, from, 0, payload, sizeof(payload)) ==
+				4 + (SWITCHES + 7) / 8);
+		}
+		while (fabric_reach_next_changed(r, &destination))
+			require(destination < SWITCHES);
+		break;
+	}
+	return used;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fabric_reach_config config = { .self = 9,
+		.tier = FABRIC_TIER_LEAF,
+		.ports_count = PORTS,
+		.switches_count = SWITCHES,
+		.cell_bytes = 512,
+		.refresh_ns = 45000,
+		.first_refresh_at = { 45000 } };
+	struct fabric_reach reach;
+	dsf_instant now = { 0 };
+
+	require(fabric_reach_init(&reach, &memory.memory, &config) == 0);
+	for (uint32_t i = 0; i < PORTS; i++)
+		fabric_reach_add_port(&reach, i, i < 3 ? FABRIC_TIER_INTERFACE : FABRIC_TIER_SPINE,
+			(uint16_t)(10 + i));
+	while (size >= 2) {
+		size_t used = step(&reach, data, size, &now);
+
+		fabric_reach_expire(&reach, now);
+		require(dsf_time_before(now, fabric_reach_deadline(&reach)));
+		check(&reach);
+		data += used;
+		size -= used;
+	}
+	fabric_reach_close(&reach);
+	require(memory.live == 0);
+	return 0;
+}

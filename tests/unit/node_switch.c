@@ -1,0 +1,294 @@
+/*
+ * An FDSW and an RDSW of a small zone by hand: an allocator that fails at any call, cells that no
+ * right peer would send, commands that can't be.
+ */
+#include "base/err.h"
+#include "fabric/cell.h"
+#include "fabric/reach.h"
+#include "node/node.h"
+#include "node/row.h"
+#include "tests/memory.h"
+#include "tests/tap.h"
+#include "topo/file.h"
+
+static const char zone[] =
+	"{\"name\":\"unit\",\"seed\":1,\"planes\":1,\"buildings\":[{\"name\":\"b0\",\"zones\":[{"
+	"\"name\":\"z0\",\"scaling_units\":1,\"rails\":2,\"hosts_per_unit\":2,\"fdsw\":2}]}],"
+	"\"fabric\":{\"mode\":\"dsf\"}}";
+
+static struct test_memory memory = TEST_MEMORY(memory);
+static struct topo *topo;
+static struct node *node;
+static const struct topo_node *self;
+static dsf_instant now;
+static uint32_t peer_switch; /* another RDSW */
+static uint64_t short_frames;
+
+static bool make(enum topo_role role)
+{
+	struct node_config config = {
+		.topo = topo, .memory = &memory.memory, .seed = 1, .control_dilation = 1
+	};
+
+	while (topo->nodes[config.index].role != role)
+		config.index++;
+	self = &topo->nodes[config.index];
+	peer_switch = 0;
+	while (peer_switch == self->switch_index ||
+		topo->nodes[topo->switch_node[peer_switch]].role != TOPO_ROLE_RDSW)
+		peer_switch++;
+	now = (dsf_instant){ 1000 };
+	node = node_new(&config, now);
+	return node != NULL;
+}
+
+static uint32_t fabric_port(void)
+{
+	uint32_t i = 0;
+
+	while (topo_node_port(topo, self, i)->ethernet)
+		i++;
+	return i;
+}
+
+static void drain(void)
+{
+	struct node_output out;
+
+	while (node_output(node, &out, now)) {
+		short_frames +=
+			out.head_size > out.size || (out.port != NODE_PORT_INBAND && out.size < 14);
+		node_frame_done(node, out.buffer);
+	}
+}
+
+static void pass(uint64_t ns)
+{
+	dsf_instant until = dsf_time_after(now, ns);
+
+	while (dsf_time_due(node_deadline(node), until)) {
+		now = dsf_time_max(now, node_deadline(node));
+		node_expire(node, now);
+		drain();
+	}
+	now = until;
+}
+
+/* One cell with its payload in a right train. */
+static int send_cell(uint32_t port, const struct fabric_cell *cell, const uint8_t *payload)
+{
+	uint8_t frame[FABRIC_TRAIN_HEADER + FABRIC_CELL_HEADER + 512] = { 0 };
+	uint32_t bytes = FABRIC_CELL_HEADER + cell->stored;
+	struct fabric_train train = {
+		.flags = FABRIC_TRAIN_HEARD, .cells = 1, .bytes = (uint16_t)bytes
+	};
+	struct node_frame in = { frame, FABRIC_TRAIN_HEADER + bytes, FABRIC_TRAIN_HEADER + bytes,
+		NODE_CHECKSUM_NONE, 0 };
+	int err;
+
+	fabric_train_encode(&train, frame);
+	fabric_cell_encode(cell, frame + FABRIC_TRAIN_HEADER);
+	if (payload != NULL)
+		memcpy(frame + FABRIC_TRAIN_HEADER + FABRIC_CELL_HEADER, payload, cell->stored);
+	err = node_frame_input(node, port, &in, now);
+	drain();
+	return err;
+}
+
+static int send_reach(uint32_t port, uint8_t bits)
+{
+	uint8_t payload[5] = { 0, 0, 0, (uint8_t)topo->switches_count, bits };
+	struct fabric_cell cell = { .kind = FABRIC_CELL_REACH, .size = 5, .stored = 5 };
+
+	return send_cell(port, &cell, payload);
+}
+
+static struct fabric_cell data_cell(uint32_t system_port, uint16_t size, uint16_t stored)
+{
+	return (struct fabric_cell){ .kind = FABRIC_CELL_DATA,
+		.flags = FABRIC_CELL_LAST,
+		.class = FABRIC_CLASS_RDMA,
+		.size = size,
+		.stored = stored,
+		.source = (uint16_t)peer_switch,
+		.destination = (uint16_t)self->switch_index,
+		.system_port = system_port,
+		.packet_size = size,
+		.packet_stored = stored,
+		.epoch = 7 };
+}
+
+static void all_up(void)
+{
+	for (uint32_t i = 0; i < self->ports_count; i++)
+		node_carrier(node, i, true, now);
+	drain();
+}
+
+/* Everything a switch does, under an allocator that may fail. */
+static void live(void)
+{
+	uint8_t payload[480] = { 2 };
+	struct fabric_cell cell = data_cell(self->switch_index * 64u + 2, 100, 100);
+	struct fabric_cell request = { .kind = FABRIC_CELL_REQUEST,
+		.class = FABRIC_CLASS_RDMA,
+		.source = (uint16_t)peer_switch,
+		.destination = (uint16_t)self->switch_index,
+		.system_port = self->switch_index * 64u + 2,
+		.epoch = 7,
+		.outstanding = 9000,
+		.total = 9000 };
+
+	all_up();
+	for (uint32_t i = 0; i < self->ports_count; i++) {
+		if (topo_node_port(topo, self, i)->ethernet)
+			continue;
+		send_reach(i, 0xff);
+		for (uint32_t k = 0; k < 8; k++) {
+			cell.packet_sequence = k;
+			cell.destination = (uint16_t)(k & 3u);
+			send_cell(i, &cell, payload);
+		}
+		send_cell(i, &request, NULL);
+	}
+	pass(200000);
+	node_carrier(node, fabric_port(), false, now);
+	node_carrier(node, fabric_port(), true, now);
+	pass(200000);
+}
+
+static void failing_memory(enum topo_role role, const char *name)
+{
+	unsigned long nth, failed = 0;
+
+	for (nth = 1; nth < 400; nth++) {
+		memory.failed = false;
+		memory.fail_at = nth;
+		if (make(role)) {
+			live();
+			node_free(node);
+		}
+		failed += memory.failed;
+		memory.fail_at = 0;
+		if (memory.live != 0)
+			TAP_EQ(memory.live, 0, "%s: allocation %lu fails: a leak", name, nth);
+		if (!memory.failed)
+			break;
+	}
+	TAP_OK(failed >= 10, "%s: each of %lu allocations failed once, no crash, no leak", name,
+		failed);
+	for (nth = 1; nth < failed; nth += 3) {
+		test_memory_fail_from(&memory, nth);
+		if (make(role)) {
+			live();
+			node_free(node);
+		}
+		test_memory_fail_from(&memory, 0);
+		if (memory.live != 0)
+			TAP_EQ(memory.live, 0, "%s: all from %lu fail: a leak", name, nth);
+	}
+	TAP_OK(memory.live == 0, "%s: all allocations from the nth on failed", name);
+}
+
+static struct node_row_counters counted;
+static uint64_t counted_errors;
+
+static void count(void *user, const struct node_row *row)
+{
+	(void)user;
+	counted = row->counters;
+	counted_errors = 0;
+	for (int i = 0; i < DSF_ERR_COUNT; i++)
+		counted_errors += row->counters.errors[i];
+}
+
+static uint64_t errors(void)
+{
+	node_view(node, NODE_QUERY_COUNTERS, TOPO_NONE, count, NULL, now);
+	return counted_errors;
+}
+
+/* Cells that are well formed and can't be right: counted, no more. */
+static void wrong_cells(void)
+{
+	struct fabric_cell cell;
+	uint8_t payload[480] = { 2 };
+	uint64_t before, memory_before;
+	uint32_t port;
+
+	make(TOPO_ROLE_RDSW);
+	all_up();
+	port = fabric_port();
+	send_reach(port, 0xff);
+	before = errors();
+	memory_before = memory.live;
+	cell = data_cell(self->switch_index * 64u + 60, 100, 100);
+	send_cell(port, &cell, payload);
+	TAP_EQ(errors() - before, 1, "a system port that isn't there");
+	cell = data_cell(peer_switch * 64u + 2, 100, 100);
+	send_cell(port, &cell, payload);
+	TAP_EQ(errors() - before, 2, "another switch's system port");
+	cell = data_cell(self->switch_index * 64u + 2, 100, 100);
+	cell.source = 999;
+	send_cell(port, &cell, payload);
+	TAP_EQ(errors() - before, 3, "a source that the lab doesn't have");
+	cell.source =
+		(uint16_t)topo->nodes[topo->ports[topo_node_port(topo, self, port)->peer].node]
+			.switch_index;
+	send_cell(port, &cell, payload);
+	TAP_EQ(errors() - before, 4, "a source that is no interface node");
+	cell = data_cell(self->switch_index * 64u + 2, 100, 100);
+	cell.destination = (uint16_t)peer_switch;
+	send_cell(port, &cell, payload);
+	TAP_EQ(errors() - before, 5, "a cell for another switch");
+	TAP_EQ(memory.live, memory_before, "none of them makes state");
+	cell = data_cell(self->switch_index * 64u + 63, 20, 0);
+	send_cell(port, &cell, payload);
+	cell = data_cell(self->switch_index * 64u + 63, 13, 13);
+	cell.packet_sequence = 1;
+	send_cell(port, &cell, payload);
+	TAP_EQ(errors() - before, 7, "packets that are no frames, for the host port");
+	TAP_EQ(short_frames, 0, "never come out");
+	cell = data_cell(self->switch_index * 64u + 2, 100, 100);
+	cell.kind = FABRIC_CELL_GRANT;
+	cell.size = cell.stored = 0;
+	send_cell(port, &cell, NULL);
+	TAP_EQ(errors() - before, 8, "a grant that nobody asked for");
+	node_carrier(node, port, false, now);
+	TAP_EQ(send_reach(port, 1), -DSF_E_STATE, "a train on a port without carrier");
+	node_free(node);
+	TAP_EQ(memory.live, 0, "wrong cells: nothing is left");
+}
+
+static void commands(void)
+{
+	struct node_command command = { .kind = NODE_COMMAND_IMPAIR, .port = 1000 };
+
+	make(TOPO_ROLE_RDSW);
+	TAP_EQ(node_command(node, &command, now), -DSF_E_UNKNOWN, "a port that isn't there");
+	command.kind = NODE_COMMAND_WORKLOAD_START;
+	TAP_EQ(node_command(node, &command, now), -DSF_E_UNSUPPORTED, "a workload on a switch");
+	node_free(node);
+	make(TOPO_ROLE_FDSW);
+	TAP_EQ(node_command(node, &command, now), -DSF_E_UNSUPPORTED, "or on a fabric node");
+	command = (struct node_command){ .kind = NODE_COMMAND_IMPAIR, .port = UINT32_MAX };
+	TAP_EQ(node_command(node, &command, now), -DSF_E_UNKNOWN, "the largest port");
+	node_free(node);
+	TAP_EQ(memory.live, 0, "commands: nothing is left");
+}
+
+int main(void)
+{
+	struct topo_error err;
+
+	if (topo_load_text(zone, sizeof(zone) - 1, "zone", &topo, &err) < 0) {
+		TAP_OK(false, "the zone loads: %s", err.text);
+		return TAP_DONE();
+	}
+	failing_memory(TOPO_ROLE_FDSW, "FDSW");
+	failing_memory(TOPO_ROLE_RDSW, "RDSW");
+	wrong_cells();
+	commands();
+	topo_free(topo);
+	return TAP_DONE();
+}
