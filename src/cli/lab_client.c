@@ -101,6 +101,8 @@ static int receive_some(struct lab_client *c, int64_t end)
 	if (end >= 0 && left < 0)
 		left = 0;
 	err = poll(&poller, 1, left > INT32_MAX ? INT32_MAX : (int)left);
+	if (err < 0 && errno == EINTR)
+		return 0; /* a signal that its handler has noted: the answer still comes */
 	if (err <= 0)
 		return err < 0 ? -errno : -ETIMEDOUT;
 	got = recv(c->fd, c->bytes + c->end, c->cap - c->end - 1, 0);

@@ -126,8 +126,10 @@ int node_host_flow_start(struct node_host *h, const struct workload_spec *spec, 
 
 	if (err < 0)
 		return err;
-	if (h->unfinished > 0)
-		return -DSF_E_STATE; /* stop it first */
+	/* Stop it first. What a stopped one still has under way is given up: its receivers may have
+	 * gone already, and then it would never end. */
+	if (h->unfinished > 0 && !dsf_time_due(h->spec.stop_at, now))
+		return -DSF_E_STATE;
 	node_host_flow_close(h);
 	h->spec = *spec;
 	h->spec.flows = NULL;
