@@ -269,33 +269,54 @@ static int follow(struct up *u, int fd, int signal_fd)
 	return code;
 }
 
-static int run_up(int argc, char **argv, const struct cli_options *options)
+/* Starts the supervisor and waits for its end of the story. */
+static int build(struct up *u)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct up *u = calloc(1, sizeof(*u));
 	sigset_t set;
-	int code, fd, signal_fd;
+	int code = CLI_FAILED, fd, signal_fd;
 	pid_t pid;
 
-	(void)argc;
-	if (u == NULL)
-		return CLI_FAILED;
-	u->options = options;
-	u->began_ms = supervisor_clock_ms();
-	code = prepare(u, argv[0]);
-	if (code != CLI_OK)
-		return code;
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaddset(&set, signals[i]);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	pid = supervisor_start(&u->start, &fd);
-	if (signal_fd < 0 || pid < 0) {
-		log_err("can't start the supervisor: %s", strerror(pid < 0 ? (int)-pid : errno));
+	if (signal_fd < 0) {
+		log_err("can't wait for signals: %s", strerror(errno));
 		return CLI_FAILED;
 	}
-	return follow(u, fd, signal_fd);
+	pid = supervisor_start(&u->start, &fd);
+	if (pid < 0)
+		log_err("can't start the supervisor: %s", strerror((int)-pid));
+	else
+		code = follow(u, fd, signal_fd);
+	close(signal_fd);
+	return code;
+}
+
+static int run_up(int argc, char **argv, const struct cli_options *options)
+{
+	struct up *u = calloc(1, sizeof(*u));
+	int code;
+
+	(void)argc;
+	if (u == NULL) {
+		log_err("out of memory");
+		return CLI_FAILED;
+	}
+	u->options = options;
+	u->start.text_fd = -1;
+	u->began_ms = supervisor_clock_ms();
+	code = prepare(u, argv[0]);
+	if (code == CLI_OK)
+		code = build(u);
+	if (u->start.text_fd >= 0)
+		close(u->start.text_fd);
+	topo_free(u->topo);
+	free(u->text);
+	free(u);
+	return code;
 }
 
 static const struct cli_option up_options[] = {

@@ -458,8 +458,7 @@ static bool take_lock(struct supervisor *s)
 	if (s->lock_fd == -EWOULDBLOCK)
 		snprintf(text, sizeof(text),
 			"{\"code\":1,\"error\":\"lab %s is up already: end it by dsfemu down %s, "
-			"or give "
-			"this one another name by --name\"}",
+			"or give this one another name by --name\"}",
 			s->options.lab, s->options.lab);
 	else
 		snprintf(text, sizeof(text), "{\"code\":3,\"error\":\"%s/%s: %s\"}", LAB_DIR,
@@ -482,18 +481,29 @@ static bool read_arguments(struct supervisor_options *o, int argc, char **argv)
 	return o->lab != NULL && o->file != NULL;
 }
 
-int supervisor_main(int argc, char **argv)
+/* The kernel would do it too; this shows that nothing else is lost over a lab's life. */
+static void release(struct supervisor *s)
 {
-	struct supervisor *s = calloc(1, sizeof(*s));
-	char title[64];
+	for (uint32_t i = 0; s->nodes != NULL && i < s->topo->nodes_count; i++) {
+		channel_close(&s->nodes[i].control);
+		netns_monitor_close(&s->nodes[i].monitor);
+	}
+	if (s->nodes != NULL)
+		supervisor_jobs_free(s);
+	channel_close(&s->up);
+	cJSON_Delete(s->missing);
+	topo_free(s->topo);
+	free(s->nodes);
+	free(s->links);
+	free(s->port_up);
+	free((char *)s->options.lab);
+	free((char *)s->options.file);
+	free(s);
+}
 
-	if (s == NULL || !read_arguments(&s->options, argc, argv))
-		return CLI_USAGE;
-	netns_spawn_title_room(argc, argv);
-	snprintf(title, sizeof(title), "dsfemu: lab %s", s->options.lab);
-	netns_spawn_title("dsfemu", title);
-	lab_raise_limits();
-	umask(022);
+/* From the lock to the lab's end. */
+static int keep_lab(struct supervisor *s)
+{
 	if (open_loop(s) < 0)
 		return CLI_UNABLE;
 	if (!take_lock(s))
@@ -504,4 +514,25 @@ int supervisor_main(int argc, char **argv)
 		(void)supervisor_turn(s, -1);
 	end_lab(s);
 	return s->exit_code;
+}
+
+int supervisor_main(int argc, char **argv)
+{
+	struct supervisor *s = calloc(1, sizeof(*s));
+	char title[64];
+	int code = CLI_USAGE;
+
+	if (s == NULL)
+		return CLI_FAILED;
+	s->up.fd = -1;
+	if (read_arguments(&s->options, argc, argv)) {
+		netns_spawn_title_room(argc, argv);
+		snprintf(title, sizeof(title), "dsfemu: lab %s", s->options.lab);
+		netns_spawn_title("dsfemu", title);
+		lab_raise_limits();
+		umask(022);
+		code = keep_lab(s);
+	}
+	release(s);
+	return code;
 }

@@ -33,7 +33,7 @@ in_host()
 		run in_host sh -c "exit $code"
 		[ "$status" -eq $code ]
 	done
-	run in_host no-such-command
+	run -127 in_host no-such-command
 	[ "$status" -eq 127 ]
 	run in_host /etc/passwd
 	[ "$status" -eq 126 ]

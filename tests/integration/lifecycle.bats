@@ -22,6 +22,7 @@ teardown()
 	done
 	"$DSFEMU" down "$LAB" --kill --quiet || true
 	"$DSFEMU" down "$OTHER" --kill --quiet || true
+	rm -f "/run/netns/$LAB-file"
 	for what in "$LAB-stranger" "${LAB}x-h0"; do
 		ip netns del "$what" 2>/dev/null || true
 	done
