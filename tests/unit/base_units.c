@@ -1,5 +1,5 @@
 #include "base/units.h"
-#include "tap.h"
+#include "tests/tap.h"
 
 static const struct dsf_unit times[] = { { "ns", 1 }, { "us", 1000 }, { "s", 1000000000 },
 	{ NULL, 0 } };
