@@ -57,10 +57,14 @@ static bool has_waiting(const struct fabric_credit_port *p)
 
 static void schedule(struct fabric_credits *s, struct fabric_credit_port *p, dsf_instant now)
 {
-	if (!p->up || !has_waiting(p))
+	dsf_instant at = dsf_time_max(p->next_at, now);
+
+	if (p->held)
+		at = s->fabric_live ? dsf_time_max(at, s->fabric_next_at) : DSF_NEVER;
+	if (!p->up || !has_waiting(p) || dsf_time_is_never(at))
 		dsf_heap_remove(&s->timers, &p->timer);
 	else
-		(void)dsf_heap_set(&s->timers, &p->timer, dsf_time_max(p->next_at, now));
+		(void)dsf_heap_set(&s->timers, &p->timer, at);
 }
 
 void fabric_credit_port(
@@ -79,9 +83,17 @@ void fabric_credit_port(
 	schedule(s, p, now);
 }
 
-void fabric_credit_fabric(struct fabric_credits *s, uint64_t rate_bps)
+void fabric_credit_fabric(struct fabric_credits *s, bool live, uint64_t rate_bps, dsf_instant now)
 {
+	if (s->fabric_live == live && s->fabric_bps == rate_bps)
+		return;
+	s->fabric_live = live;
 	s->fabric_bps = rate_bps;
+	s->fabric_next_at = dsf_time_min(s->fabric_next_at, now);
+	for (uint32_t i = 0; i < s->config.ports_count; i++) {
+		s->ports[i].held = false;
+		schedule(s, &s->ports[i], now);
+	}
 }
 
 static void list_source(
@@ -138,8 +150,12 @@ int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_k
 	if (total > source->requested)
 		source->requested = total;
 	list_source(s, p, source);
-	if (p->timer.place == 0)
+	if (p->held && source->key.source == s->config.self) {
+		p->held = false;
 		schedule(s, p, now);
+	} else if (p->timer.place == 0) {
+		schedule(s, p, now);
+	}
 	return 0;
 }
 
@@ -297,10 +313,12 @@ static void tick(struct fabric_credits *s, struct fabric_credit_port *p, dsf_ins
 	uint64_t most =
 		p->rate_bps == 0 ? FABRIC_CREDIT_UNLIMITED_BYTES : FABRIC_CREDIT_BURST_BYTES;
 	/* The fabric gets time to deliver what all ports were granted, beyond a burst. */
-	bool local_only = s->fabric_bps > 0 && dsf_time_since(now, s->fabric_next_at) > burst_ns;
+	bool local_only = !s->fabric_live ||
+			  (s->fabric_bps > 0 && dsf_time_since(now, s->fabric_next_at) > burst_ns);
 	bool remote = false;
 	uint32_t credit;
 
+	p->held = false;
 	adapt_factor(s, p, now);
 	if (backlog(p, now) > 2u * BACKLOG_MARK_BYTES) {
 		p->next_at = dsf_time_after(now, burst_ns);
@@ -312,7 +330,7 @@ static void tick(struct fabric_credits *s, struct fabric_credit_port *p, dsf_ins
 	}
 	charge_fabric(s, remote_bytes, now);
 	if (local_only && granted == 0)
-		p->next_at = s->fabric_next_at;
+		p->held = true;
 	else if (p->rate_bps > 0)
 		p->next_at = dsf_time_after(dsf_time_max(p->next_at, now),
 			dsf_time_of_bytes(granted, effective_rate(p, now)));

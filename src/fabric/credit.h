@@ -58,6 +58,7 @@ struct fabric_credit_class {
 struct fabric_credit_port {
 	uint64_t rate_bps; /* 0: unlimited */
 	bool used, up;
+	bool held; /* only remote sources wait, for the fabric */
 	uint32_t factor;
 	bool congested; /* since the last change of factor */
 	dsf_instant factor_at;
@@ -83,7 +84,8 @@ struct fabric_credits {
 	struct dsf_hash sources;
 	struct dsf_heap timers;
 	struct fabric_credit_source *grant_first, *grant_last;
-	uint64_t fabric_bps; /* what the live fabric links can deliver to us in packet bytes */
+	bool fabric_live;    /* some fabric link is live */
+	uint64_t fabric_bps; /* what those can deliver to us in packet bytes; 0: unlimited */
 	dsf_instant fabric_next_at;
 };
 
@@ -104,8 +106,9 @@ void fabric_credits_close(struct fabric_credits *s);
 void fabric_credit_port(struct fabric_credits *s, uint32_t system_port, uint64_t rate_bps, bool up,
 	dsf_instant now);
 
-/* What all live fabric links together can deliver; 0: unlimited. */
-void fabric_credit_fabric(struct fabric_credits *s, uint64_t rate_bps);
+/* Whether any fabric link is live (none at first), and what all of them can deliver; 0: unlimited.
+ * What was given away before counts no more: it was at another rate. */
+void fabric_credit_fabric(struct fabric_credits *s, bool live, uint64_t rate_bps, dsf_instant now);
 
 /* A request came. 0, -DSF_E_UNKNOWN (no such port here), -DSF_E_BADFIELD (a total beyond any),
  * -DSF_E_PEER (more at once than a request can state), -DSF_E_STALE (an older epoch) or

@@ -17,14 +17,22 @@ static uint64_t deliverable_bps(const struct node_interface *n)
 			return 0;
 		sum += n->cells.ports.ports[i].rate_bps;
 	}
-	/* 0 means unlimited; without a live link nobody asks. */
-	return sum == 0 ? 1 : sum / f->cell_bytes * (f->cell_bytes - FABRIC_CELL_HEADER);
+	sum = sum * (f->cell_bytes - FABRIC_CELL_HEADER) / f->cell_bytes;
+	return sum > 0 ? sum : 1; /* 0 would mean unlimited */
+}
+
+static void tell_fabric(struct node_interface *n, dsf_instant now)
+{
+	fabric_credit_fabric(&n->credits, n->cells.reach.live_count > 0, deliverable_bps(n), now);
 }
 
 static int init_fabric(struct node_interface *n, const struct node_config *config)
 {
 	const struct topo_fabric *f = &n->topo->fabric;
-	uint64_t reassembly_ns = f->reassembly_timeout_ns + n->topo->delay_skew_ns;
+	/* Cells of one packet also meet different queues. A credit loop holds the time of four
+	 * trains on the slowest links, about what two queues may differ by. */
+	uint64_t reassembly_ns =
+		f->reassembly_timeout_ns + n->topo->delay_skew_ns + n->topo->credit_loop_ns;
 	struct fabric_voq_config voq = { .credit_bytes = f->credit_bytes,
 		.voq_bytes = f->voq_bytes,
 		.buffer_bytes = f->buffer_bytes,
@@ -331,7 +339,7 @@ static void destinations_changed(struct node_interface *n, dsf_instant now)
 		if (q->destination != n->self->switch_index)
 			fabric_voq_reachable(&n->voqs, q,
 				dsf_bitset_has(n->cells.reach.any, q->destination), now);
-	fabric_credit_fabric(&n->credits, deliverable_bps(n));
+	tell_fabric(n, now);
 	fabric_voqs_unblock(&n->voqs);
 }
 
@@ -503,7 +511,7 @@ int node_interface_command(
 	port = topo_node_port(n->topo, n->self, command->port);
 	if (!port->ethernet) {
 		err = node_cells_command(&n->cells, command, now);
-		fabric_credit_fabric(&n->credits, deliverable_bps(n));
+		tell_fabric(n, now);
 		settle(n, now);
 		return err;
 	}

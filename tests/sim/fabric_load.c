@@ -268,7 +268,7 @@ static void shapes(uint64_t seed)
 			350 },
 		{ "one FDSW", { 1, 2, 1, 2, 1, NULL, "890G", NULL, NULL, NULL }, 370 },
 		{ "fabric of half the ports' rate",
-			{ 1, 2, 1, 2, 2, NULL, "222.5G", NULL, NULL, NULL }, 185 },
+			{ 1, 2, 1, 2, 2, NULL, "222.5G", NULL, NULL, NULL }, 160 },
 		{ "parallel links",
 			{ 1, 2, 1, 2, 2, NULL, "222.5G", NULL, ",\"parallel\":2", NULL }, 370 },
 		{ "slow and far", { 1, 2, 1, 2, 2, "10G", "11.125G", "20us", NULL, NULL }, 8.5 },

@@ -22,19 +22,46 @@ bool lab_result(bool held, const char *file, int line, const char *text, const c
 	return tap_result(held, "%s", name);
 }
 
+static void fail(const char *what, const char *why)
+{
+	TAP_OK(false, "%s: %s", what, why);
+	exit(TAP_DONE());
+}
+
+static void run_seed(void (*test)(uint64_t seed), uint64_t seed)
+{
+	snprintf(replay, sizeof(replay), "%s %" PRIu64, program, seed);
+	test(seed);
+}
+
+/* What is kept in tests/sim/seeds for this program. */
+static void run_kept(void (*test)(uint64_t seed))
+{
+	const char *source = getenv("DSF_SOURCE"), *slash = strrchr(program, '/');
+	char line[512], name[128];
+	uint64_t seed;
+	FILE *f;
+
+	snprintf(line, sizeof(line), "%s/tests/sim/seeds", source == NULL ? "." : source);
+	f = fopen(line, "r");
+	if (f == NULL)
+		fail(line, "can't be opened");
+	while (fgets(line, sizeof(line), f) != NULL)
+		if (sscanf(line, "%127s %" SCNu64, name, &seed) == 2 &&
+			strcmp(name, slash == NULL ? program : slash + 1) == 0)
+			run_seed(test, seed);
+	fclose(f);
+}
+
 int lab_main(int argc, char **argv, void (*test)(uint64_t seed), uint64_t seeds)
 {
 	program = argv[0];
-	for (int i = 1; i < argc; i++) {
-		uint64_t seed = strtoull(argv[i], NULL, 0);
-
-		snprintf(replay, sizeof(replay), "%s %" PRIu64, program, seed);
-		test(seed);
-	}
-	for (uint64_t seed = 1; argc == 1 && seed <= seeds; seed++) {
-		snprintf(replay, sizeof(replay), "%s %" PRIu64, program, seed);
-		test(seed);
-	}
+	for (int i = 1; i < argc; i++)
+		run_seed(test, strtoull(argv[i], NULL, 0));
+	for (uint64_t seed = 1; argc == 1 && seed <= seeds; seed++)
+		run_seed(test, seed);
+	if (argc == 1)
+		run_kept(test);
 	return TAP_DONE();
 }
 
@@ -43,12 +70,6 @@ static void count_event(void *user, const struct dsf_event *event)
 	struct lab *l = user;
 
 	l->events[event->kind]++;
-}
-
-static void fail(const char *what, const char *why)
-{
-	TAP_OK(false, "%s: %s", what, why);
-	exit(TAP_DONE());
 }
 
 static void open_sim(struct lab *l, uint64_t seed)

@@ -29,10 +29,14 @@ static int open_all(void)
 		.credit_bytes = CREDIT,
 		.weights = { 1, 8, 5 },
 		.loop_ns = LOOP_NS };
+	int err;
 
 	memset(sources, 0, sizeof(sources));
 	now = (dsf_instant){ 1000 };
-	return fabric_credits_init(&credits, &memory.memory, &config);
+	err = fabric_credits_init(&credits, &memory.memory, &config);
+	if (err == 0)
+		fabric_credit_fabric(&credits, true, 0, now);
+	return err;
 }
 
 static void open_port(uint64_t rate_bps)
@@ -294,7 +298,7 @@ static void fabric_limit(void)
 
 	open_port(RATE);
 	fabric_credit_port(&credits, FIRST_PORT + 1, RATE, true, now);
-	fabric_credit_fabric(&credits, RATE); /* half of what the ports could take */
+	fabric_credit_fabric(&credits, true, RATE, now); /* half of what the ports could take */
 	ask_port(FIRST_PORT, 1, FABRIC_CLASS_RDMA, 1000000000);
 	ask_port(FIRST_PORT + 1, 2, FABRIC_CLASS_RDMA, 1000000000);
 	run(10000000);
@@ -315,7 +319,7 @@ static void local_beside_fabric(void)
 
 	open_port(RATE);
 	fabric_credit_port(&credits, FIRST_PORT + 1, RATE, true, now);
-	fabric_credit_fabric(&credits, RATE / 4);
+	fabric_credit_fabric(&credits, true, RATE / 4, now);
 	ask_port(FIRST_PORT, 1, FABRIC_CLASS_RDMA, 1000000000);
 	ask_port(FIRST_PORT, SELF, FABRIC_CLASS_RDMA, 1000000000);
 	run(10000000);
@@ -326,6 +330,31 @@ static void local_beside_fabric(void)
 		"and the remote one has the fabric: %" PRIu64 " of 125000000",
 		sources[1][1].granted);
 	close_all("local beside fabric");
+}
+
+/* Without a live link remote sources wait, local ones don't; what was granted at a crawl doesn't
+ * hold up anybody when the links are back. */
+static void fabric_gone(void)
+{
+	open_port(RATE);
+	fabric_credit_fabric(&credits, false, 0, now);
+	ask(1, FABRIC_CLASS_RDMA, 100000000);
+	run(100000);
+	TAP_EQ(sources[1][1].granted, 0, "without a fabric nothing remote is granted");
+	TAP_OK(dsf_time_is_never(fabric_credits_deadline(&credits)), "and nothing ticks");
+	ask(SELF, FABRIC_CLASS_RDMA, 100000);
+	run(100000);
+	TAP_OK(sources[SELF][1].granted >= 100000 && sources[1][1].granted == 0,
+		"our own switch is served at once");
+	fabric_credit_fabric(&credits, true, 1, now);
+	run(1000000);
+	TAP_OK(sources[1][1].granted > 0 && sources[1][1].granted <= 2 * 16384,
+		"a fabric of 1 bit/s is given a burst or two");
+	fabric_credit_fabric(&credits, true, RATE, now);
+	run(1000000);
+	TAP_OK(sources[1][1].granted >= 49000000, "and a fast one at once what it can: %" PRIu64,
+		sources[1][1].granted);
+	close_all("fabric gone");
 }
 
 static uint64_t granted_in(uint64_t ns)
@@ -455,6 +484,7 @@ int main(void)
 	weights();
 	fabric_limit();
 	local_beside_fabric();
+	fabric_gone();
 	factors();
 	epochs();
 	failing_memory();
