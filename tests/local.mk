@@ -179,7 +179,7 @@ tests_unit_netns_sweep_LDADD = $(NETNS_TEST_LDADD)
 tests_unit_cli_channel_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 tests_unit_cli_channel_LDADD = libcli.la
 tests_unit_cli_json_span_LDADD = libcli.la
-tests_unit_cli_units_LDADD = libcli.la
+tests_unit_cli_units_LDADD = libcli.la libbase.la
 tests_fuzz_cli_json_span_LDADD = libcli.la $(LDADD)
 # Stands between both drivers and the node, and below the emulator's process: all of it is the real
 # thing but clock, ring and news of links.
