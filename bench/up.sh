@@ -47,7 +47,7 @@ for nodes in "$@"; do
 		"$floor" -f "$work/lab.json" >>"$work/fork"
 		"$here/ip_batch.sh" "$work/lab.json" >>"$work/ip"
 		if ((nodes <= ${MININET_MAX:-400})); then
-			python3 "$here/mininet_up.py" "$work/lab.json" >>"$work/mininet"
+			/usr/bin/python3 "$here/mininet_up.py" "$work/lab.json" >>"$work/mininet"
 		fi
 	done
 	printf '%6s %6s' "$(jq '.nodes | length' "$work/lab.json")" "$(jq '.links | length' "$work/lab.json")"

@@ -13,7 +13,7 @@ static int open_ring(struct uring_loop *l, unsigned flags)
 	return io_uring_queue_init_params(URING_SQ_ENTRIES, &l->ring, &params);
 }
 
-int uring_loop_open(struct uring_loop *l)
+int uring_loop_open(struct uring_loop *l, uint32_t files_max)
 {
 	int err;
 
@@ -29,7 +29,8 @@ int uring_loop_open(struct uring_loop *l)
 		return err;
 	l->open = true;
 	io_uring_register_ring_fd(&l->ring); /* saves a lookup; nothing lost where refused */
-	l->fixed_files = io_uring_register_files_sparse(&l->ring, URING_FILES_MAX) == 0;
+	l->fixed_files = io_uring_register_files_sparse(&l->ring, files_max) == 0;
+	l->files_max = files_max;
 	return 0;
 }
 
@@ -46,7 +47,7 @@ int uring_loop_add_file(struct uring_loop *l, int fd)
 
 	if (!l->fixed_files)
 		return fd;
-	if (l->files_count == URING_FILES_MAX)
+	if (l->files_count == l->files_max)
 		return -EMFILE;
 	err = io_uring_register_files_update(&l->ring, l->files_count, &fd, 1);
 	if (err < 0)

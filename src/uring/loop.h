@@ -17,7 +17,6 @@
 
 #define URING_SQ_ENTRIES 1024u
 #define URING_CQ_ENTRIES 4096u
-#define URING_FILES_MAX  160u
 
 enum uring_kind {
 	URING_KIND_PORT_RX = 1, /* index: place of the port */
@@ -33,7 +32,7 @@ struct uring_loop {
 	bool open;
 	bool deferred;    /* SINGLE_ISSUER | DEFER_TASKRUN were granted */
 	bool fixed_files; /* slots are registered files; else they are plain descriptors */
-	uint32_t files_count;
+	uint32_t files_count, files_max;
 	uint64_t enters; /* turns that went into the kernel */
 };
 
@@ -52,8 +51,9 @@ static inline uint32_t uring_tag_index(uint64_t tag)
 	return (uint32_t)tag;
 }
 
-/* Sets up the ring with the best flags that the kernel grants. 0 or -errno. */
-int uring_loop_open(struct uring_loop *l);
+/* Sets up the ring with the best flags that the kernel grants, for files_max calls of add_file. 0 or
+ * -errno. */
+int uring_loop_open(struct uring_loop *l, uint32_t files_max);
 void uring_loop_close(struct uring_loop *l);
 
 /* Makes fd usable in entries: returns the number to prepare entries with, or -errno. The caller

@@ -18,6 +18,7 @@
 #define TRAIN_BUFFERS_MAX  64u
 #define PACKET_BUFFERS_MAX 128u
 #define BUFFER_ALIGN       64u
+#define OTHER_FILES        2u /* than ports: the TUN device, the control socket */
 #define NS_PER_100_MS      (100 * NS_PER_MS)
 
 enum buffer_group { GROUP_TRAINS, GROUP_PACKETS };
@@ -251,7 +252,7 @@ int uring_setup_open(struct uring_process *p, const struct uring_node_config *co
 	int err;
 
 	init(p, config);
-	err = uring_loop_open(&p->loop);
+	err = uring_loop_open(&p->loop, p->self->ports_count + OTHER_FILES);
 	if (err < 0) {
 		log_err("io_uring: %s", uring_err_text(err));
 		return err;
