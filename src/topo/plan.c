@@ -7,7 +7,9 @@
 #define CELL_HOP_NS     150u  /* one 512-B cell in a 16 KB train */
 #define PACKET_HOP_NS   4000u /* one packet at a GPU port, both ends' kernels included */
 #define QUANTUM_WALL_NS 250000u
-#define LOAD_PERCENT    60u
+/* Of the cores' time, by the costs above. The rest goes to wake-ups and cache misses: on two cores
+ * saturated labs were valid and within 3 % of the simulator from half of what this gives. */
+#define LOAD_PERCENT    7u
 #define WIRE_BYTES      170u /* transport, UDP, IPv6 headers and 24 B of wire around a payload */
 
 /* Kernel memory of a namespace and a veth pair (upper ends of what was measured), of a process at

@@ -5,7 +5,8 @@ setup_file()
 {
 	load traffic
 	traffic_need ping tcpdump dumpcap tshark capinfos iperf3
-	traffic_up "$DSF_SOURCE/topologies/mini.json" capt
+	# Little dilation: captures have to keep up with something.
+	traffic_up "$DSF_SOURCE/topologies/mini.json" capt 2000
 }
 
 teardown_file()

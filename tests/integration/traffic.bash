@@ -11,7 +11,7 @@ traffic_need()
 	done
 }
 
-# traffic_up FILE NAME
+# traffic_up FILE NAME [DILATION]
 traffic_up()
 {
 	export DSFEMU_LAB="$2_$$"
@@ -20,7 +20,8 @@ traffic_up()
 	# One NIC port with a smaller MTU, for Packet Too Big.
 	jq '(.links[] | select(.a == "b0-z0-h3:gpu1p1") | .mtu) = 4500' \
 		"$TRAFFIC_TOPOLOGY.all" >"$TRAFFIC_TOPOLOGY" || return 1
-	"$DSFEMU" up "$TRAFFIC_TOPOLOGY" --name "$DSFEMU_LAB" --json >"$BATS_FILE_TMPDIR/up.json"
+	"$DSFEMU" up "$TRAFFIC_TOPOLOGY" --name "$DSFEMU_LAB" ${3:+--time-dilation "$3"} \
+		--json >"$BATS_FILE_TMPDIR/up.json"
 }
 
 traffic_down()
