@@ -163,13 +163,6 @@ static void consider_request(struct fabric_voqs *s, struct fabric_voq *q)
 		want_request(s, q);
 }
 
-static uint64_t loops_ns(const struct fabric_voqs *s, unsigned loops)
-{
-	uint64_t ns = loops * s->config.credit_loop_ns;
-
-	return ns == 0 ? NS_PER_US : ns;
-}
-
 /* One timer a VOQ: repeated requests and the watchdog while packets wait, aging while none do. */
 static void set_timer(struct fabric_voqs *s, struct fabric_voq *q, dsf_instant now)
 {
@@ -178,10 +171,9 @@ static void set_timer(struct fabric_voqs *s, struct fabric_voq *q, dsf_instant n
 	if (q->packets > 0) {
 		at = dsf_time_after(q->granted_at, s->config.watchdog_ns);
 		if (q->reachable)
-			at = dsf_time_min(
-				at, dsf_time_after(now, loops_ns(s, FABRIC_VOQ_RETRY_LOOPS)));
+			at = dsf_time_min(at, dsf_time_after(now, s->config.retry_ns));
 	} else if (has_credit(q)) {
-		at = dsf_time_after(now, loops_ns(s, FABRIC_VOQ_AGE_LOOPS));
+		at = dsf_time_after(now, s->config.age_ns);
 	}
 	if (dsf_time_is_never(at))
 		dsf_heap_remove(&s->timers, &q->timer);
@@ -294,7 +286,7 @@ static uint64_t expire_voq(struct fabric_voqs *s, struct fabric_voq *q, dsf_inst
 		q->requested = q->granted = q->spent;
 		q->watchdog_dropped += deleted;
 		s->watchdog_dropped += deleted;
-	} else if (dsf_time_since(q->granted_at, now) >= loops_ns(s, FABRIC_VOQ_RETRY_LOOPS) &&
+	} else if (dsf_time_since(q->granted_at, now) >= s->config.retry_ns &&
 		   needed(q) > q->granted) {
 		want_request(s, q);
 	}

@@ -25,9 +25,9 @@
 
 #define FABRIC_VOQ_SPARE_CREDITS 2u /* DESIGN: keeps at most 2 unspent */
 
-/* Unspent credit of an empty VOQ lives this many credit loops (ours). */
-#define FABRIC_VOQ_AGE_LOOPS 16u
-/* A request without answer is repeated after this many credit loops (ours). */
+/* In credit loops (ours): how long unspent credit of an empty VOQ lives, and after what time a
+ * request without answer is repeated. */
+#define FABRIC_VOQ_AGE_LOOPS   16u
 #define FABRIC_VOQ_RETRY_LOOPS 8u
 
 struct fabric_voq_key {
@@ -58,7 +58,8 @@ struct fabric_voq {
 struct fabric_voq_config {
 	uint32_t credit_bytes;
 	uint64_t voq_bytes, buffer_bytes;
-	uint64_t ecn_min_ns, watchdog_ns, credit_loop_ns;
+	uint64_t ecn_min_ns, watchdog_ns;
+	uint64_t retry_ns, age_ns;
 };
 
 struct fabric_voqs {

@@ -33,12 +33,14 @@ static int init_fabric(struct node_interface *n, const struct node_config *confi
 	 * trains on the slowest links, about what two queues may differ by. */
 	uint64_t reassembly_ns =
 		f->reassembly_timeout_ns + n->topo->delay_skew_ns + n->topo->credit_loop_ns;
+	uint64_t loop_ns = n->topo->credit_loop_ns > 0 ? n->topo->credit_loop_ns : NS_PER_US;
 	struct fabric_voq_config voq = { .credit_bytes = f->credit_bytes,
 		.voq_bytes = f->voq_bytes,
 		.buffer_bytes = f->buffer_bytes,
 		.ecn_min_ns = f->ecn_min_ns,
 		.watchdog_ns = f->credit_watchdog_ns,
-		.credit_loop_ns = n->topo->credit_loop_ns };
+		.retry_ns = FABRIC_VOQ_RETRY_LOOPS * loop_ns,
+		.age_ns = FABRIC_VOQ_AGE_LOOPS * loop_ns };
 	struct fabric_credit_config credit = { .self = (uint16_t)n->self->switch_index,
 		.first_system_port = n->first_system_port,
 		.ports_count = TOPO_PORTS_PER_SWITCH,
@@ -48,6 +50,10 @@ static int init_fabric(struct node_interface *n, const struct node_config *confi
 
 	if (voq.watchdog_ns < config->watchdog_min_ns)
 		voq.watchdog_ns = config->watchdog_min_ns;
+	if (voq.retry_ns < config->credit_retry_min_ns)
+		voq.retry_ns = config->credit_retry_min_ns;
+	if (voq.age_ns < config->credit_age_min_ns)
+		voq.age_ns = config->credit_age_min_ns;
 	if (reassembly_ns < config->reassembly_min_ns)
 		reassembly_ns = config->reassembly_min_ns;
 	fabric_packets_init(&n->packets, n->memory, f->buffer_bytes);

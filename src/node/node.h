@@ -70,6 +70,8 @@ struct node_config {
 	uint64_t reassembly_min_ns;
 	uint64_t watchdog_min_ns;
 	uint64_t probe_min_ns;
+	uint64_t credit_retry_min_ns;
+	uint64_t credit_age_min_ns;
 };
 
 /* NULL when memory is short or the role has no core (ssw, external, or a routed

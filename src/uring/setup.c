@@ -150,6 +150,9 @@ static int open_node(struct uring_process *p)
 		.reassembly_min_ns = 3 * NS_PER_100_MS / dilation,
 		.watchdog_min_ns = NS_PER_S / dilation,
 		.probe_min_ns = 3 * NS_PER_100_MS / dilation,
+		/* Five wake-ups are a loop; thin flows pay it once. */
+		.credit_retry_min_ns = 10 * NS_PER_MS / dilation,
+		.credit_age_min_ns = NS_PER_100_MS / dilation,
 	};
 
 	p->node = node_new(&config, p->clock.last);

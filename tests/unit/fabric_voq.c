@@ -21,7 +21,8 @@ static const struct fabric_voq_config config = { .credit_bytes = CREDIT,
 	.buffer_bytes = 150 * WIRE,
 	.ecn_min_ns = 2 * LOOP_NS,
 	.watchdog_ns = WATCHDOG_NS,
-	.credit_loop_ns = LOOP_NS };
+	.retry_ns = FABRIC_VOQ_RETRY_LOOPS * LOOP_NS,
+	.age_ns = FABRIC_VOQ_AGE_LOOPS * LOOP_NS };
 
 static struct fabric_voq *get(uint32_t system_port)
 {
