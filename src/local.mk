@@ -200,6 +200,7 @@ libcli_la_SOURCES += src/cli/output.c src/cli/output.h
 libcli_la_SOURCES += src/cli/supervisor.c src/cli/supervisor.h
 libcli_la_SOURCES += src/cli/supervisor_build.c
 libcli_la_SOURCES += src/cli/supervisor_client.c
+libcli_la_SOURCES += src/cli/supervisor_heal.c
 libcli_la_SOURCES += src/cli/supervisor_job.c
 libcli_la_SOURCES += src/cli/supervisor_log.c
 libcli_la_SOURCES += src/cli/supervisor_node.c

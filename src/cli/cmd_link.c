@@ -2,10 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <cjson/cJSON.h>
+#include "base/time.h"
 #include "cli/commands.h"
 #include "cli/lab_call.h"
 #include "cli/log.h"
 #include "cli/units.h"
+
+#define FLAP_COUNT          5u
+#define FLAP_PERIOD_WALL_NS (1 * NS_PER_S)
 
 #define NAME_MAX_SIZE (TOPO_NODE_NAME_MAX + 1 + TOPO_PORT_NAME_MAX)
 
@@ -106,7 +110,8 @@ static int read_knobs(struct knobs *k, const char *lab)
 	return k->code;
 }
 
-static int set_link(const char *lab, const char *action, const char *link, const char *knobs)
+static int set_link(
+	const char *lab, const char *action, const char *link, const char *knobs, const char *term)
 {
 	char request[1024];
 
@@ -116,17 +121,57 @@ static int set_link(const char *lab, const char *action, const char *link, const
 		return CLI_FAILED;
 	}
 	snprintf(request, sizeof(request),
-		"{\"op\":\"link\",\"link\":\"%s\",\"action\":\"%s\"%s%s%s}", link, action,
+		"{\"op\":\"link\",\"link\":\"%s\",\"action\":\"%s\"%s%s%s%s}", link, action,
 		knobs != NULL ? ",\"set\":{" : "", knobs != NULL ? knobs : "",
-		knobs != NULL ? "}" : "");
+		knobs != NULL ? "}" : "", term);
 	return lab_call_once(lab, request);
+}
+
+/* Which options an action takes. */
+static bool options_fit(const struct cli_options *options, const char *action)
+{
+	bool impair = strcmp(action, "impair") == 0, flap = strcmp(action, "flap") == 0;
+
+	for (int i = 0; i < options->given_count; i++) {
+		const char *name = options->given[i].name;
+		bool is_for = strcmp(name, "for") == 0;
+		bool is_flap = strcmp(name, "count") == 0 || strcmp(name, "period") == 0;
+
+		if (is_for ? !impair && strcmp(action, "down") != 0 : is_flap ? !flap : !impair) {
+			(void)cli_wrong(options, "%s doesn't take --%s", action, name);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The members of the request that say for how long. */
+static int read_term(const struct cli_options *options, const char *action, char *text, size_t size)
+{
+	const char *count = cli_option(options, "count"), *period = cli_option(options, "period");
+	uint64_t times = FLAP_COUNT;
+	int code;
+
+	if (strcmp(action, "flap") != 0)
+		return lab_call_term(options, "for", "for_ns", text, size);
+	if (count != NULL && !units_count(count, &times))
+		return cli_wrong(options, "--count takes a number, not %s", count);
+	if (period == NULL) {
+		snprintf(text, size, ",\"period_ns\":%llu,\"wall\":true", FLAP_PERIOD_WALL_NS);
+		code = CLI_OK;
+	} else {
+		code = lab_call_term(options, "period", "period_ns", text, size);
+	}
+	if (code == CLI_OK)
+		snprintf(text + strlen(text), size - strlen(text), ",\"count\":%" PRIu64, times);
+	return code;
 }
 
 static int run_link(int argc, char **argv, const struct cli_options *options)
 {
-	static const char *const actions[] = { "down", "up", "reset", "impair", NULL };
+	static const char *const actions[] = { "down", "up", "flap", "reset", "impair", NULL };
 	struct knobs knobs = { .options = options, .time_dilation = 1 };
-	char lab[TOPO_LAB_NAME_MAX + 1];
+	char lab[TOPO_LAB_NAME_MAX + 1], term[128];
 	int action = 0, code;
 	bool impair;
 
@@ -134,16 +179,19 @@ static int run_link(int argc, char **argv, const struct cli_options *options)
 	while (actions[action] != NULL && strcmp(actions[action], argv[0]) != 0)
 		action++;
 	if (actions[action] == NULL)
-		return cli_wrong(options, "down, up, reset or impair, not %s", argv[0]);
+		return cli_wrong(options, "down, up, flap, reset or impair, not %s", argv[0]);
 	impair = strcmp(argv[0], "impair") == 0;
-	if (!impair && options->given_count > 0)
-		return cli_wrong(options, "only impair takes --%s", options->given[0].name);
-	code = lab_call_root("link");
+	if (!options_fit(options, argv[0]))
+		return CLI_USAGE;
+	code = read_term(options, argv[0], term, sizeof(term));
+	if (code == CLI_OK)
+		code = lab_call_root("link");
 	if (code == CLI_OK)
 		code = lab_call_choose(options, NULL, lab);
 	if (code == CLI_OK && impair)
 		code = read_knobs(&knobs, lab);
-	return code == CLI_OK ? set_link(lab, argv[0], argv[1], impair ? knobs.text : NULL) : code;
+	return code == CLI_OK ? set_link(lab, argv[0], argv[1], impair ? knobs.text : NULL, term)
+			      : code;
 }
 
 static const struct cli_option link_options[] = {
@@ -154,18 +202,25 @@ static const struct cli_option link_options[] = {
 	{ "jitter", "TIME", false, "impair: most that a delay varies by; keeps order" },
 	{ "rate", "RATE", false, "impair: bit/s, like 100G; 0: the link's own" },
 	{ "silent", NULL, false, "impair: nothing leaves the named end, its carrier stays" },
+	{ "for", "TIME", false, "down, impair: heals by itself after that time (2ms, 5sw)" },
+	{ "count", "N", false, "flap: how often it goes down; default 5" },
+	{ "period", "TIME", false, "flap: from one down to the next; default 1sw" },
 	{ NULL, NULL, false, NULL },
 };
 
 const struct cli_command cmd_link = {
 	.name = "link",
-	.usage = "down|up|reset|impair NODE:IF",
+	.usage = "down|up|flap|reset|impair NODE:IF",
 	.summary = "break a link, impair it, mend it",
 	.help = "A link is named by either end. down takes the carrier of both ends, up gives it "
 		"back.\n"
 		"impair sets what is given and leaves the rest as it was, in both directions "
 		"(--silent:\n"
-		"from the named end only). reset takes all of it back.",
+		"from the named end only). reset takes all of it back. flap takes it down for half "
+		"of\n"
+		"each period. With --for, and after a flap, the lab itself heals what it was "
+		"asked\n"
+		"for: the command doesn't wait.",
 	.options = link_options,
 	.words_min = 2,
 	.words_max = 2,

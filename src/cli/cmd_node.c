@@ -8,7 +8,8 @@ static const char *const actions[] = { "stop", "start", "restart", "kill", "free
 
 static int run_node(int argc, char **argv, const struct cli_options *options)
 {
-	char lab[TOPO_LAB_NAME_MAX + 1], request[128 + TOPO_NODE_NAME_MAX];
+	char lab[TOPO_LAB_NAME_MAX + 1], request[256 + TOPO_NODE_NAME_MAX];
+	char term[128];
 	int action = 0, code;
 
 	(void)argc;
@@ -16,7 +17,11 @@ static int run_node(int argc, char **argv, const struct cli_options *options)
 		action++;
 	if (actions[action] == NULL)
 		return cli_wrong(options, "stop, start, restart, kill or freeze, not %s", argv[0]);
-	code = lab_call_root("node");
+	code = lab_call_term(options, "for", "for_ns", term, sizeof(term));
+	if (code == CLI_OK && term[0] != '\0' && strstr(argv[0], "start") != NULL)
+		code = cli_wrong(options, "%s doesn't take --for", argv[0]);
+	if (code == CLI_OK)
+		code = lab_call_root("node");
 	if (code == CLI_OK)
 		code = lab_call_choose(options, NULL, lab);
 	if (code != CLI_OK)
@@ -26,10 +31,16 @@ static int run_node(int argc, char **argv, const struct cli_options *options)
 		log_err("no such node: %s", argv[1]);
 		return CLI_FAILED;
 	}
-	snprintf(request, sizeof(request), "{\"op\":\"process\",\"node\":\"%s\",\"action\":\"%s\"}",
-		argv[1], actions[action]);
+	snprintf(request, sizeof(request),
+		"{\"op\":\"process\",\"node\":\"%s\",\"action\":\"%s\"%s}", argv[1],
+		actions[action], term);
 	return lab_call_once(lab, request);
 }
+
+static const struct cli_option node_options[] = {
+	{ "for", "TIME", false, "stop, kill, freeze: it is back after that time (2ms, 5sw)" },
+	{ NULL, NULL, false, NULL },
+};
 
 const struct cli_command cmd_node = {
 	.name = "node",
@@ -40,7 +51,9 @@ const struct cli_command cmd_node = {
 		"more but its ports stay up: a gray failure. start and restart bring it back, with "
 		"what\n"
 		"was asked of its links; they return when it is ready. Other nodes are never "
-		"restarted.",
+		"restarted.\n"
+		"With --for the lab itself brings it back: the command doesn't wait.",
+	.options = node_options,
 	.words_min = 2,
 	.words_max = 2,
 	.run = run_node,

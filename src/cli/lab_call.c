@@ -1,10 +1,12 @@
 #include "cli/lab_call.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <cjson/cJSON.h>
 #include "cli/json_span.h"
 #include "cli/log.h"
+#include "cli/units.h"
 
 int lab_call_choose(
 	const struct cli_options *o, const char *wanted, char lab[TOPO_LAB_NAME_MAX + 1])
@@ -100,4 +102,22 @@ int lab_call_once(const char *lab, const char *request)
 	code = lab_call(&client, request, &result, NULL);
 	lab_client_close(&client);
 	return code;
+}
+
+int lab_call_term(const struct cli_options *options, const char *option, const char *key,
+	char *text, size_t size)
+{
+	const char *value = cli_option(options, option);
+	uint64_t ns;
+	bool wall;
+
+	text[0] = '\0';
+	if (value == NULL)
+		return CLI_OK;
+	if (!units_duration(value, &ns, &wall) || ns == 0)
+		return cli_wrong(
+			options, "--%s takes a duration like 2ms or 5sw, not %s", option, value);
+	snprintf(text, size, ",\"%s\":%llu%s", key, (unsigned long long)ns,
+		wall ? ",\"wall\":true" : "");
+	return CLI_OK;
 }

@@ -30,4 +30,9 @@ int lab_call(struct lab_client *c, const char *request, const char **result, con
 /* Both, for a command that only wants something done. */
 int lab_call_once(const char *lab, const char *request);
 
+/* An option that says how long something is asked for, as members of a request: "", or
+ * ",\"KEY\":N" and ",\"wall\":true" for wall time. CLI_OK, or CLI_USAGE and told. */
+int lab_call_term(const struct cli_options *options, const char *option, const char *key,
+	char *text, size_t size);
+
 #endif

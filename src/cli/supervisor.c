@@ -184,7 +184,10 @@ static void hear_signal(void *user, uint32_t events)
 static int time_until(struct supervisor *s, int time_ms)
 {
 	int64_t now = supervisor_clock_ms(), first = supervisor_jobs_deadline(s);
+	int64_t heal = supervisor_heals_deadline(s);
 
+	if (s->phase == SUPERVISOR_RUNNING && heal < first)
+		first = heal;
 	if (s->phase == SUPERVISOR_STARTING && s->deadline_ms < first)
 		first = s->deadline_ms;
 	if (first == INT64_MAX)
@@ -205,6 +208,7 @@ bool supervisor_turn(struct supervisor *s, int time_ms)
 		source->fn(source->user, events[i].events);
 	}
 	supervisor_jobs_run(s);
+	supervisor_heals_run(s);
 	supervisor_ready_look(s);
 	supervisor_clients_reap(s);
 	return s->phase != SUPERVISOR_ENDING;
@@ -483,6 +487,7 @@ static void release(struct supervisor *s)
 	}
 	if (s->nodes != NULL)
 		supervisor_jobs_free(s);
+	supervisor_heals_free(s);
 	channel_close(&s->up);
 	cJSON_Delete(s->missing);
 	topo_free(s->topo);

@@ -12,6 +12,7 @@
  *   supervisor_job.c     questions to nodes, and what waits for their answers
  *   supervisor_client.c  the lab's control socket
  *   supervisor_op.c      what clients may ask for
+ *   supervisor_heal.c    what was asked for a time, and its end
  *   supervisor_status.c  the object of `up` and `status`
  *   supervisor_log.c     what nodes say on stderr, and our own log
  *
@@ -21,7 +22,7 @@
  * removes it.
  *
  * Asked state (links set down, impairments, nodes stopped) is kept here and applied again to what
- * comes back.
+ * comes back. What was asked for a time only ends here too, whatever becomes of who asked.
  */
 #ifndef DSF_CLI_SUPERVISOR_H
 #define DSF_CLI_SUPERVISOR_H
@@ -62,6 +63,7 @@ enum supervisor_state {
 
 struct supervisor;
 struct supervisor_job;
+struct supervisor_heal;
 
 /* A descriptor in the epoll. */
 struct supervisor_source {
@@ -101,6 +103,25 @@ struct supervisor_node {
 struct supervisor_link {
 	bool down;                            /* asked */
 	struct node_impairment impairment[2]; /* asked, ends a and b */
+};
+
+/* What a request changes of a link; the two last are ends a and b. */
+#define SUPERVISOR_KNOB_DOWN        0x01u
+#define SUPERVISOR_KNOB_LOSS        0x02u
+#define SUPERVISOR_KNOB_CORRUPT     0x04u
+#define SUPERVISOR_KNOB_REORDER     0x08u
+#define SUPERVISOR_KNOB_DELAY       0x10u
+#define SUPERVISOR_KNOB_JITTER      0x20u
+#define SUPERVISOR_KNOB_RATE        0x40u
+#define SUPERVISOR_KNOB_SILENT(end) (0x80u << (end))
+#define SUPERVISOR_KNOBS            0x1ffu
+
+/* How long something is asked for. All zero: until it is asked otherwise. */
+struct supervisor_term {
+	const struct supervisor_client *client; /* not NULL: at most until this one goes */
+	int64_t for_ms;                         /* 0: no end of its own */
+	uint32_t toggles;                       /* flap: changes after the first */
+	int64_t half_ms;                        /* flap: between two changes */
 };
 
 struct supervisor_client {
@@ -166,6 +187,7 @@ struct supervisor {
 	uint32_t clients_count;
 	struct supervisor_job *jobs;
 	uint32_t jobs_count;
+	struct supervisor_heal *heals;
 	bool up_told;  /* `up` has been told the end of the story */
 	bool kill_all; /* end strangers' processes too */
 	int exit_code;
@@ -211,8 +233,9 @@ int supervisor_link_apply(struct supervisor *s, uint32_t link);
 int supervisor_node_watch_ports(struct supervisor_node *n); /* in its namespace */
 int supervisor_node_start(struct supervisor_node *n);
 void supervisor_node_signal(struct supervisor_node *n, int signal_number);
-/* Tells the node what is asked of a port, where that is anything. */
+/* Tells the node what is asked of a port. */
 void supervisor_node_impair(struct supervisor_node *n, uint32_t port);
+void supervisor_node_thaw(struct supervisor_node *n);
 /* Members of an impair request; their size. */
 int supervisor_impair_text(
 	char *text, size_t size, const char *port, const struct node_impairment *i);
@@ -254,11 +277,26 @@ void supervisor_clients_end(struct supervisor *s, cJSON *strangers);
 /* supervisor_op.c */
 void supervisor_op(struct supervisor_client *c, const char *line, size_t size);
 
+/* supervisor_heal.c */
+/* What is about to be asked of a link's knobs ends as term says; called before the asked state
+ * changes. Earlier terms of these knobs are over. 0 or -ENOMEM. */
+int supervisor_heal_link(
+	struct supervisor *s, uint32_t link, uint32_t knobs, const struct supervisor_term *term);
+/* The same for a node's process, which is about to be frozen, ended or started. */
+int supervisor_heal_node(
+	struct supervisor *s, struct supervisor_node *n, const struct supervisor_term *term);
+void supervisor_heals_run(struct supervisor *s);
+int64_t supervisor_heals_deadline(const struct supervisor *s);
+void supervisor_heals_client_gone(struct supervisor *s, const struct supervisor_client *client);
+void supervisor_heals_free(struct supervisor *s);
+
 /* supervisor_status.c */
 /* done gets the object by supervisor_status_object. */
 struct supervisor_job *supervisor_status_ask(struct supervisor *s, struct supervisor_client *client,
 	const char *id, void (*done)(struct supervisor_job *job));
 cJSON *supervisor_status_object(struct supervisor_job *job);
+/* What is asked of links and nodes that the lab file doesn't say; NULL when memory is short. */
+cJSON *supervisor_asked_object(const struct supervisor *s);
 /* Without asking anybody: for a lab that failed. */
 cJSON *supervisor_status_failed(struct supervisor *s);
 

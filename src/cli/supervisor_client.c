@@ -165,6 +165,7 @@ void supervisor_clients_reap(struct supervisor *s)
 		*at = c->next;
 		s->clients_count--;
 		supervisor_jobs_forget(s, c);
+		supervisor_heals_client_gone(s, c);
 		channel_close(&c->channel);
 		free(c);
 	}

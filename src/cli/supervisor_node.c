@@ -291,6 +291,16 @@ static void reap(void *user, uint32_t events)
 
 /* What it says. */
 
+/* Nothing asked is what a new process starts with. */
+static bool impaired_port(const struct supervisor *s, uint32_t port)
+{
+	static const struct node_impairment none;
+	uint32_t link = s->topo->ports[port].link;
+
+	return memcmp(&s->links[link].impairment[s->topo->links[link].port_a == port ? 0 : 1],
+		       &none, sizeof(none)) != 0;
+}
+
 static void hear_event(
 	struct supervisor_node *n, const char *line, size_t size, struct json_span event)
 {
@@ -298,7 +308,8 @@ static void hear_event(
 		n->started = true;
 		n->s->started_count++;
 		for (uint32_t i = 0; i < node_of(n)->ports_count; i++)
-			supervisor_node_impair(n, node_of(n)->first_port + i);
+			if (impaired_port(n->s, node_of(n)->first_port + i))
+				supervisor_node_impair(n, node_of(n)->first_port + i);
 	} else if (json_span_is(event, "ready")) {
 		struct json_span ready = json_span_get(line, size, "ready");
 
@@ -484,24 +495,36 @@ static void impaired(struct supervisor_job *job)
 				job->answers[i].text != NULL ? job->answers[i].text : "no answer");
 }
 
+static void ask_impair(struct supervisor_job *job, struct supervisor_node *n, uint32_t port)
+{
+	const struct topo_port *p = &n->s->topo->ports[port];
+	const struct supervisor_link *link = &n->s->links[p->link];
+	char text[384];
+	int size = supervisor_impair_text(text, sizeof(text), p->name,
+		&link->impairment[n->s->topo->links[p->link].port_a == port ? 0 : 1]);
+
+	supervisor_job_ask(job, n, "impair", text, (size_t)size);
+}
+
 void supervisor_node_impair(struct supervisor_node *n, uint32_t port)
 {
-	static const struct node_impairment none;
-	const struct topo_port *p = &n->s->topo->ports[port];
-	struct supervisor_link *link = &n->s->links[p->link];
-	struct node_impairment *i =
-		&link->impairment[n->s->topo->links[p->link].port_a == port ? 0 : 1];
-	struct supervisor_job *job;
-	char text[384];
-	int size;
+	struct supervisor_job *job =
+		supervisor_job_new(n->s, NULL, NULL, SUPERVISOR_ANSWER_MS, impaired);
 
-	if (memcmp(i, &none, sizeof(none)) == 0)
-		return; /* what a new process starts with */
-	job = supervisor_job_new(n->s, NULL, NULL, SUPERVISOR_ANSWER_MS, impaired);
-	if (job == NULL)
-		return;
-	size = supervisor_impair_text(text, sizeof(text), p->name, i);
-	supervisor_job_ask(job, n, "impair", text, (size_t)size);
+	if (job != NULL)
+		ask_impair(job, n, port);
+}
+
+void supervisor_node_thaw(struct supervisor_node *n)
+{
+	struct supervisor_job *job =
+		supervisor_job_new(n->s, NULL, NULL, SUPERVISOR_ANSWER_MS, impaired);
+
+	supervisor_node_signal(n, SIGCONT);
+	n->state = SUPERVISOR_NODE_ALIVE;
+	/* What was asked while it couldn't hear. */
+	for (uint32_t i = 0; job != NULL && i < node_of(n)->ports_count; i++)
+		ask_impair(job, n, node_of(n)->first_port + i);
 }
 
 void supervisor_write_pids(struct supervisor *s)

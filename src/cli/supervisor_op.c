@@ -11,9 +11,15 @@
  *   link     link, action: down up reset     sets a link
  *   link     link, action: impair, set       loss_ppm corrupt_ppm delay_ns jitter_ns reorder_ppm
  *                                            rate_bps silent: what is given changes
+ *   link     link, action: flap, count, period_ns  down for half a period, count times
  *   process  node, action: kill freeze stop start restart
+ *   asked    what differs from the lab file  {"links":[{"link","down","impaired"}],
+ *                                             "nodes":[{"node","state"}]}
  *   events                                   from now on every event of every node is sent
  *   down     kill?                           ends the lab; answered when nothing is left
+ *
+ * link and process also take for_ns, after which what they asked is taken back, and hold, which
+ * takes it back when the client goes. Times are fabric time, or wall time with "wall":true.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -25,6 +31,8 @@
 
 #define ID_MAX     64
 #define RESTART_MS 30000 /* until a node that was started is ready, at least */
+#define FLAPS_MAX  100000
+#define TERM_MAX   (86400 * NS_PER_S) /* of wall time */
 
 struct request {
 	struct supervisor_client *client;
@@ -217,6 +225,41 @@ static void op_lab(const struct request *r)
 	supervisor_client_result(r->client, r->id, text, (size_t)size);
 }
 
+/* How long is it asked for? */
+
+static bool is_true(struct json_span span)
+{
+	return span.size == 4 && memcmp(span.at, "true", 4) == 0;
+}
+
+/* A duration of the request in wall milliseconds, rounded up; 0 when absent. False: impossible. */
+static bool take_wall_ms(const struct request *r, const char *key, int64_t *ms)
+{
+	struct json_span span = member(r, key);
+	uint64_t dilation = is_true(member(r, "wall")) ? 1 : r->s->topo->time_dilation;
+	int64_t ns;
+
+	*ms = 0;
+	if (span.at == NULL)
+		return true;
+	if (!json_span_integer(span, &ns) || ns <= 0 || dilation == 0 ||
+		(uint64_t)ns > TERM_MAX / dilation)
+		return false;
+	*ms = (int64_t)(((uint64_t)ns * dilation + NS_PER_MS - 1) / NS_PER_MS);
+	return true;
+}
+
+/* False: answered. */
+static bool take_term(const struct request *r, struct supervisor_term *term)
+{
+	*term = (struct supervisor_term){ .client = is_true(member(r, "hold")) ? r->client : NULL };
+	if (take_wall_ms(r, "for_ns", &term->for_ms))
+		return true;
+	supervisor_client_error(
+		r->client, r->id, "the time must be from 1 ms to 24 h of wall time");
+	return false;
+}
+
 /* link */
 
 int supervisor_impair_text(
@@ -298,8 +341,39 @@ static void tell_ends(const struct request *r, uint32_t link)
 	}
 }
 
+/* The knobs that an impair request turns. */
+static uint32_t knobs_of(struct json_span set, int named)
+{
+	static const struct {
+		const char *key;
+		uint32_t knob;
+	} keys[] = { { "loss_ppm", SUPERVISOR_KNOB_LOSS },
+		{ "corrupt_ppm", SUPERVISOR_KNOB_CORRUPT },
+		{ "reorder_ppm", SUPERVISOR_KNOB_REORDER }, { "delay_ns", SUPERVISOR_KNOB_DELAY },
+		{ "jitter_ns", SUPERVISOR_KNOB_JITTER }, { "rate_bps", SUPERVISOR_KNOB_RATE } };
+	uint32_t knobs = 0;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (json_span_get(set.at, set.size, keys[i].key).at != NULL)
+			knobs |= keys[i].knob;
+	if (json_span_get(set.at, set.size, "silent").at != NULL)
+		knobs |= SUPERVISOR_KNOB_SILENT(named);
+	return knobs;
+}
+
+/* False: answered. */
+static bool begin_term(
+	const struct request *r, uint32_t link, uint32_t knobs, const struct supervisor_term *term)
+{
+	if (supervisor_heal_link(r->s, link, knobs, term) == 0)
+		return true;
+	supervisor_client_error(r->client, r->id, "out of memory");
+	return false;
+}
+
 /* All knobs go to both ends, but silence is one-way: of the end that was named. */
-static void impair(const struct request *r, uint32_t port, uint32_t link)
+static void impair(
+	const struct request *r, uint32_t port, uint32_t link, const struct supervisor_term *term)
 {
 	struct supervisor_link *l = &r->s->links[link];
 	struct json_span set = member(r, "set"), silent;
@@ -313,9 +387,29 @@ static void impair(const struct request *r, uint32_t port, uint32_t link)
 	}
 	silent = json_span_get(set.at, set.size, "silent");
 	if (silent.at != NULL)
-		ends[named].silent = silent.size == 4 && memcmp(silent.at, "true", 4) == 0;
+		ends[named].silent = is_true(silent);
+	if (!begin_term(r, link, knobs_of(set, named), term))
+		return;
 	memcpy(l->impairment, ends, sizeof(ends));
 	tell_ends(r, link);
+}
+
+/* down and up are toggled count times; the first one is done by op_link. False: answered. */
+static bool take_flap(const struct request *r, struct supervisor_term *term)
+{
+	int64_t count, period_ms;
+
+	if (!json_span_integer(member(r, "count"), &count) || count < 1 || count > FLAPS_MAX ||
+		!take_wall_ms(r, "period_ns", &period_ms) || period_ms < 2) {
+		supervisor_client_error(r->client, r->id,
+			"a flap takes 1 to %d downs and a period of 2 ms to 24 h of wall time",
+			FLAPS_MAX);
+		return false;
+	}
+	term->toggles = 2 * (uint32_t)count - 2;
+	term->half_ms = period_ms / 2;
+	term->for_ms = period_ms;
+	return true;
 }
 
 static void op_link(const struct request *r)
@@ -323,6 +417,8 @@ static void op_link(const struct request *r)
 	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2];
 	struct json_span action = member(r, "action");
 	uint32_t port = TOPO_NONE, link;
+	struct supervisor_term term;
+	bool flap = json_span_is(action, "flap"), reset = json_span_is(action, "reset");
 	int err;
 
 	if (json_span_string(member(r, "link"), name, sizeof(name)))
@@ -332,20 +428,23 @@ static void op_link(const struct request *r)
 		return;
 	}
 	link = r->s->topo->ports[port].link;
+	if (!take_term(r, &term) || (flap && !take_flap(r, &term)))
+		return;
 	if (json_span_is(action, "impair")) {
-		impair(r, port, link);
+		impair(r, port, link, &term);
 		return;
 	}
-	if (!json_span_is(action, "down") && !json_span_is(action, "up") &&
-		!json_span_is(action, "reset")) {
+	if (!json_span_is(action, "down") && !json_span_is(action, "up") && !flap && !reset) {
 		supervisor_client_error(r->client, r->id, "no such action");
 		return;
 	}
-	r->s->links[link].down = json_span_is(action, "down");
+	if (!begin_term(r, link, reset ? SUPERVISOR_KNOBS : SUPERVISOR_KNOB_DOWN, &term))
+		return;
+	r->s->links[link].down = flap || json_span_is(action, "down");
 	err = supervisor_link_apply(r->s, link);
 	if (err < 0) {
 		supervisor_client_error(r->client, r->id, "%s: %s", name, strerror(-err));
-	} else if (json_span_is(action, "reset")) {
+	} else if (reset) {
 		memset(r->s->links[link].impairment, 0, sizeof(r->s->links[link].impairment));
 		tell_ends(r, link);
 	} else {
@@ -400,8 +499,7 @@ static void start_process(const struct request *r, struct supervisor_node *n)
 	int err = 0;
 
 	if (n->state == SUPERVISOR_NODE_FROZEN) {
-		supervisor_node_signal(n, SIGCONT);
-		n->state = SUPERVISOR_NODE_ALIVE;
+		supervisor_node_thaw(n);
 	} else if (n->state != SUPERVISOR_NODE_ALIVE) {
 		err = supervisor_node_start(n);
 	}
@@ -454,39 +552,46 @@ static void op_process(const struct request *r)
 {
 	struct supervisor_node *n = named_node(r);
 	struct json_span action = member(r, "action");
+	struct supervisor_term term;
 
-	if (n == NULL)
+	if (n == NULL || !take_term(r, &term))
 		return;
 	if (n->state == SUPERVISOR_NODE_EXTERNAL) {
 		supervisor_client_error(r->client, r->id,
 			"%s: an external node has no process of ours",
 			r->s->topo->nodes[n->index].name);
 	} else if (json_span_is(action, "start")) {
+		(void)supervisor_heal_node(r->s, n, &(struct supervisor_term){ .for_ms = 0 });
 		start_process(r, n);
 	} else if (json_span_is(action, "restart")) {
+		(void)supervisor_heal_node(r->s, n, &(struct supervisor_term){ .for_ms = 0 });
 		restart_process(r, n);
 	} else if (n->pid == 0) {
 		supervisor_client_error(r->client, r->id, "%s: it doesn't run, it is %s",
 			r->s->topo->nodes[n->index].name, supervisor_node_state_name(n));
-	} else if (json_span_is(action, "kill")) {
-		stop_process(r, n, SIGKILL);
-	} else if (json_span_is(action, "stop")) {
-		stop_process(r, n, SIGTERM);
+	} else if (!json_span_is(action, "kill") && !json_span_is(action, "stop") &&
+		   !json_span_is(action, "freeze")) {
+		supervisor_client_error(r->client, r->id, "no such action");
+	} else if (supervisor_heal_node(r->s, n, &term) < 0) {
+		supervisor_client_error(r->client, r->id, "out of memory");
 	} else if (json_span_is(action, "freeze")) {
 		supervisor_node_signal(n, SIGSTOP);
 		n->state = SUPERVISOR_NODE_FROZEN;
 		supervisor_client_result(r->client, r->id, "{}", 2);
 	} else {
-		supervisor_client_error(r->client, r->id, "no such action");
+		stop_process(r, n, json_span_is(action, "kill") ? SIGKILL : SIGTERM);
 	}
+}
+
+static void op_asked(const struct request *r)
+{
+	supervisor_client_result_json(r->client, r->id, supervisor_asked_object(r->s));
 }
 
 static void op_down(const struct request *r)
 {
-	struct json_span all = member(r, "kill");
-
 	r->client->wants_end = true;
-	if (all.size == 4 && memcmp(all.at, "true", 4) == 0)
+	if (is_true(member(r, "kill")))
 		r->s->kill_all = true;
 	supervisor_fail(r->s, 1, "cancelled by dsfemu down");
 }
@@ -502,6 +607,7 @@ static bool op_running(const struct request *r, struct json_span op)
 		{ "nodes", op_nodes },
 		{ "link", op_link },
 		{ "process", op_process },
+		{ "asked", op_asked },
 	};
 
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {

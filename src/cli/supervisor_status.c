@@ -161,6 +161,47 @@ cJSON *supervisor_status_object(struct supervisor_job *job)
 	return status;
 }
 
+static void add_asked_link(const struct supervisor *s, uint32_t link, cJSON *links)
+{
+	static const struct supervisor_link none;
+	const struct supervisor_link *l = &s->links[link];
+	const struct topo_port *p = &s->topo->ports[s->topo->links[link].port_a];
+	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2];
+	bool impaired = memcmp(l->impairment, none.impairment, sizeof(none.impairment)) != 0;
+	cJSON *row;
+
+	if (!l->down && !impaired)
+		return;
+	row = cJSON_CreateObject();
+	snprintf(name, sizeof(name), "%s:%s", s->topo->nodes[p->node].name, p->name);
+	cJSON_AddStringToObject(row, "link", name);
+	cJSON_AddBoolToObject(row, "down", l->down);
+	cJSON_AddBoolToObject(row, "impaired", impaired);
+	cJSON_AddItemToArray(links, row);
+}
+
+cJSON *supervisor_asked_object(const struct supervisor *s)
+{
+	cJSON *asked = cJSON_CreateObject();
+	cJSON *links = cJSON_AddArrayToObject(asked, "links");
+	cJSON *nodes = cJSON_AddArrayToObject(asked, "nodes");
+
+	for (uint32_t i = 0; i < s->topo->links_count; i++)
+		add_asked_link(s, i, links);
+	for (uint32_t i = 0; i < s->topo->nodes_count; i++) {
+		const struct supervisor_node *n = &s->nodes[i];
+		cJSON *row;
+
+		if (n->state == SUPERVISOR_NODE_ALIVE || n->state == SUPERVISOR_NODE_EXTERNAL)
+			continue;
+		row = cJSON_CreateObject();
+		cJSON_AddStringToObject(row, "node", s->topo->nodes[i].name);
+		cJSON_AddStringToObject(row, "state", supervisor_node_state_name(n));
+		cJSON_AddItemToArray(nodes, row);
+	}
+	return asked;
+}
+
 cJSON *supervisor_status_failed(struct supervisor *s)
 {
 	struct fidelity *f = calloc(1, sizeof(*f));

@@ -166,3 +166,52 @@ pings()
 	printf '{"id":1,"op":"lab"}\n{"id":"two","op":"lab"}\n' |
 		timeout 5 socat -t 2 - "UNIX-CONNECT:$socket" | jq -es '[.[].id] == [1, "two"]'
 }
+
+asked()
+{
+	printf '{"op":"asked"}\n' | timeout 5 socat -t 2 - "UNIX-CONNECT:/run/dsfemu/$LAB/control"
+}
+
+@test "--for heals by itself; the last word on a knob decides" {
+	command -v socat >/dev/null || skip "no socat"
+	dsf link down b0-z0-p0-rdsw0:fab0 --for 1sw --lab "$LAB"
+	dsf link impair b0-z0-p0-rdsw0:fab0 --delay 1us --for 1sw --lab "$LAB"
+	dsf link impair b0-z0-p0-rdsw0:fab0 --delay 2us --loss 1ppm --for 2sw --lab "$LAB"
+	carrier b0-z0-p0-rdsw0 fab0 0
+	asked | jq -e '.result.links == [{"link": "b0-z0-p0-rdsw0:fab0", "down": true, "impaired": true}]'
+	wait_until 3 carrier b0-z0-p0-rdsw0 fab0 1
+	# The second impairment took the delay over from the first, which must not end it.
+	asked | jq -e '.result.links == [{"link": "b0-z0-p0-rdsw0:fab0", "down": false, "impaired": true}]'
+	wait_until 4 sh -c "printf '{\"op\":\"asked\"}\n' |
+		timeout 5 socat -t 2 - UNIX-CONNECT:/run/dsfemu/$LAB/control | jq -e '.result.links == []'"
+	# What is asked for good before the time is over stays.
+	dsf link down b0-z0-p0-rdsw0:fab0 --for 500msw --lab "$LAB"
+	dsf link down b0-z0-p0-rdsw0:fab0 --lab "$LAB"
+	sleep 1
+	carrier b0-z0-p0-rdsw0 fab0 0
+}
+
+@test "flap goes down and up, and ends up" {
+	dsf link flap b0-z0-p0-rdsw0:fab0 --count 2 --period 1sw --lab "$LAB"
+	for state in 0 1 0 1; do
+		wait_until 2 carrier b0-z0-p0-rdsw0 fab0 $state
+	done
+	sleep 1
+	carrier b0-z0-p0-rdsw0 fab0 1
+	run dsf link flap b0-z0-p0-rdsw0:fab0 --count 0 --lab "$LAB"
+	[ "$status" -eq 1 ]
+	run dsf link down b0-z0-p0-rdsw0:fab0 --count 2 --lab "$LAB"
+	[ "$status" -eq 2 ]
+	run dsf link up b0-z0-p0-rdsw0:fab0 --for 1sw --lab "$LAB"
+	[ "$status" -eq 2 ]
+}
+
+@test "a node that is frozen, stopped or killed for a time is back after it" {
+	for action in freeze stop kill; do
+		dsf node $action b0-z0-p0-fdsw0 --for 500msw --lab "$LAB"
+		run dsf status "$LAB" --json
+		echo "$output" | jq -e '.nodes[] | select(.name == "b0-z0-p0-fdsw0") | .state != "ready"'
+		wait_until 10 sh -c "timeout 60 '$DSFEMU' status '$LAB' --json | jq -e '
+			.nodes[] | select(.name == \"b0-z0-p0-fdsw0\") | .state == \"ready\"'"
+	done
+}
