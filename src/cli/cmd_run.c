@@ -25,7 +25,8 @@
 #define MARGIN_WALL_NS                                                                             \
 	(200 * NS_PER_MS) /* from the command to the start: every host has it by then */
 #define POLL_MS     50
-#define STALL_MS    30000 /* wall time without a single byte moved: the run has failed */
+#define STALL_MS    30000     /* wall time without a single byte moved: the run has failed ... */
+#define STALL_NS    NS_PER_MS /* ... but not before as much fabric time */
 #define INTERRUPTED 130
 #define STOP        "{\"op\":\"workload_stop\"}"
 
@@ -185,7 +186,8 @@ static bool start(struct session *s)
 		!fabric_now(s, &now_ns))
 		return false;
 	request = cJSON_CreateObject();
-	spec = spec_json(&s->workload.spec, now_ns + MARGIN_WALL_NS / dilation);
+	spec = spec_json(&s->workload.spec,
+		now_ns + MARGIN_WALL_NS / dilation + WORKLOAD_START_RTTS * s->topo->base_rtt_ns);
 	if (request == NULL || !view_json_add_text(request, "op", "workload") ||
 		!view_json_add(request, "spec", spec)) {
 		log_err("out of memory");
@@ -231,6 +233,13 @@ static int64_t wall_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+static int64_t stall_ms(const struct session *s)
+{
+	uint64_t fabric_ms = STALL_NS * s->topo->time_dilation / NS_PER_MS;
+
+	return fabric_ms > STALL_MS ? (int64_t)fabric_ms : STALL_MS;
+}
+
 static void show_progress(const struct session *s)
 {
 	if (!s->options->quiet && !s->options->json && isatty(STDERR_FILENO))
@@ -256,10 +265,10 @@ static int follow(struct session *s)
 			moved = s->report->bytes;
 			moved_at = wall_ms();
 		}
-		if (wall_ms() - moved_at > STALL_MS) {
-			log_err("run: nothing has moved for %d s; see `dsfemu status` and "
+		if (wall_ms() - moved_at > stall_ms(s)) {
+			log_err("run: nothing has moved for %lld s; see `dsfemu status` and "
 				"`dsfemu show paths`",
-				STALL_MS / 1000);
+				(long long)stall_ms(s) / 1000);
 			return CLI_FAILED;
 		}
 	}

@@ -11,9 +11,10 @@ static uint32_t stream_number(
 	return 1 + h->run % room + 2 * flow->index + (sender ? 0 : 1);
 }
 
+/* No queue on the way makes a flow with packets in it wait so long for its turn. */
 static uint64_t grace_ns(const struct node_host *h)
 {
-	return NS_PER_MS + 64 * h->topo->base_rtt_ns;
+	return h->topo->fabric.reassembly_timeout_ns + 16 * h->topo->base_rtt_ns;
 }
 
 static struct metaroce_peer peer_of(const struct topo *t, uint32_t rank)

@@ -4,7 +4,6 @@
 #include "base/bitset.h"
 #include "workload/spec.h"
 
-#define START_NS (10 * NS_PER_US) /* after the command: time for hosts to get ready */
 #define SLICE_NS (10 * NS_PER_US) /* how often is looked whether all is done */
 
 static bool not_ready(void *user, struct sim *s)
@@ -68,7 +67,7 @@ static int command_hosts(struct sim *s, const struct topo *t, const uint64_t *ho
 	struct workload_spec absolute = *spec;
 	struct node_command command = { .kind = NODE_COMMAND_WORKLOAD_START,
 		.workload = &absolute };
-	dsf_instant start = dsf_time_after(sim_now(s), START_NS);
+	dsf_instant start = dsf_time_after(sim_now(s), WORKLOAD_START_RTTS * t->base_rtt_ns);
 
 	absolute.start_at = dsf_time_after(start, spec->start_at.ns);
 	absolute.stop_at = dsf_time_after(start, spec->stop_at.ns);

@@ -9,6 +9,9 @@
 #include <stdint.h>
 #include "base/time.h"
 
+/* A run starts so many base RTTs after its command: connections are open by then (ours). */
+#define WORKLOAD_START_RTTS 2u
+
 enum workload_kind {
 	WORKLOAD_UDP,   /* datagrams without transport at rate_bps */
 	WORKLOAD_WRITE, /* rank i of the first half writes to its partner of the second half */
