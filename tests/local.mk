@@ -119,6 +119,7 @@ BATS_TESTS += tests/integration/capture.bats
 BATS_TESTS += tests/integration/completion.bats
 BATS_TESTS += tests/integration/exec.bats
 BATS_TESTS += tests/integration/fabric.bats
+BATS_TESTS += tests/integration/fidelity.bats
 BATS_TESTS += tests/integration/files.bats
 BATS_TESTS += tests/integration/kernel.bats
 BATS_TESTS += tests/integration/lifecycle.bats
