@@ -37,14 +37,13 @@ enum dsf_err {
 #define X(code, text, counter) DSF_E_##code,
 	DSF_ERR_LIST(X)
 #undef X
-	DSF_E_END
+		DSF_E_END
 };
 
 #define DSF_ERR_COUNT (DSF_E_END - DSF_E_FIRST - 1)
 
 /* Index of a core error (negative or positive) in a table of DSF_ERR_COUNT counters. */
-#define DSF_ERR_INDEX(err)                                                                         \
-	((err) < 0 ? -((err) + DSF_E_FIRST + 1) : (err) - DSF_E_FIRST - 1)
+#define DSF_ERR_INDEX(err) ((err) < 0 ? -((err) + DSF_E_FIRST + 1) : (err)-DSF_E_FIRST - 1)
 
 /* Text of a core error (either sign); "error" for anything else. Drivers use dsf_err_text
  * through cli/log.h, which adds errno texts. Static storage. */

@@ -37,7 +37,7 @@ enum dsf_event_kind {
 #define X(kind, first, second) DSF_EVENT_##kind,
 	DSF_EVENT_LIST(X)
 #undef X
-	DSF_EVENT_COUNT
+		DSF_EVENT_COUNT
 };
 
 struct dsf_event {

@@ -90,8 +90,8 @@ static bool add_endpoints(
 		log_err("--hosts: %s: no such host in lab %s", word, t->name);
 		return false;
 	}
-	if (word[size] == ':' && (strncmp(word + size, ":gpu", 4) != 0 ||
-					 !units_count(word + size + 4, &rail))) {
+	if (word[size] == ':' &&
+		(strncmp(word + size, ":gpu", 4) != 0 || !units_count(word + size + 4, &rail))) {
 		log_err("--hosts: %s: want HOST or HOST:gpuR", word);
 		return false;
 	}

@@ -4,7 +4,7 @@
 
 #define FRAMES_SLAB       4u
 #define RNG_KIND          0x706f7274ull /* "port" */
-#define BUSY_BYTES_REBASE (1ull << 30) /* dsf_time_of_bytes is exact below 2 GB */
+#define BUSY_BYTES_REBASE (1ull << 30)  /* dsf_time_of_bytes is exact below 2 GB */
 
 /* Queue marks in trains. Two trains of the normal working of a busy port (one under way, one
  * filling) are not congestion; the rest is our choice. */

@@ -3,6 +3,7 @@
 #include "base/err.h"
 
 #define SWITCHES_MAX 16384u /* as topo/model.h; a set on the stack */
+#define PORTS_MAX    2048u  /* likewise */
 #define BITMAP_AT    4u     /* in a reachability cell's payload */
 
 static size_t table_size(const struct fabric_reach *r)
@@ -15,63 +16,112 @@ static size_t set_size(const struct fabric_reach *r)
 	return r->switch_words * sizeof(uint64_t);
 }
 
-/* Whole words of a bitmap that one cell holds. */
-static uint32_t cell_switches(uint32_t cell_bytes)
+/* What a fabric node keeps by port and by destination to know what it tells. */
+static size_t tell_size(const struct fabric_reach *r)
 {
-	uint32_t switches = (cell_bytes - FABRIC_CELL_HEADER - BITMAP_AT) / 8 * 64;
+	return r->ports_count * set_size(r);
+}
 
-	return switches < FABRIC_REACH_CELL_SWITCHES ? switches : FABRIC_REACH_CELL_SWITCHES;
+static int init_telling(struct fabric_reach *r, const struct fabric_reach_config *config)
+{
+	struct fabric_balance_config balance = { .tier = r->tier,
+		.enabled = config->balanced,
+		.ports_count = r->ports_count,
+		.switches_count = r->switches_count,
+		.peers = config->peers,
+		.clusters = config->clusters,
+		.cluster = config->cluster,
+		.draw = config->draw };
+
+	if (r->tier != FABRIC_TIER_LEAF && r->tier != FABRIC_TIER_SPINE)
+		return 0;
+	r->told_ports = dsf_memory_new(r->memory, table_size(r));
+	r->withheld_ports = dsf_memory_new(r->memory, table_size(r));
+	r->tell = dsf_memory_new(r->memory, tell_size(r));
+	r->withhold = dsf_memory_new(r->memory, tell_size(r));
+	if (r->told_ports == NULL || r->withheld_ports == NULL || r->tell == NULL ||
+		r->withhold == NULL)
+		return -DSF_E_NOMEM;
+	return fabric_balance_init(&r->balance, r->memory, &balance);
+}
+
+static int allocate(struct fabric_reach *r)
+{
+	r->ports = dsf_memory_new(r->memory, r->ports_count * sizeof(*r->ports));
+	r->by_destination = dsf_memory_new(r->memory, table_size(r));
+	r->direct = dsf_memory_new(r->memory, set_size(r));
+	r->any = dsf_memory_new(r->memory, set_size(r));
+	r->unbalanced = dsf_memory_new(r->memory, set_size(r));
+	r->unbalanced_count =
+		dsf_memory_new(r->memory, r->switches_count * sizeof(*r->unbalanced_count));
+	r->changed = dsf_memory_new(r->memory, set_size(r));
+	r->stale = dsf_memory_new(r->memory, set_size(r));
+	r->live = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
+	r->down = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
+	return r->ports == NULL || r->by_destination == NULL || r->direct == NULL ||
+			       r->any == NULL || r->unbalanced == NULL ||
+			       r->unbalanced_count == NULL || r->changed == NULL ||
+			       r->stale == NULL || r->live == NULL || r->down == NULL
+		       ? -DSF_E_NOMEM
+		       : 0;
 }
 
 int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
 	const struct fabric_reach_config *config)
 {
+	int err;
+
 	memset(r, 0, sizeof(*r));
 	r->memory = memory;
-	assert(config->switches_count <= SWITCHES_MAX);
+	assert(config->switches_count <= SWITCHES_MAX && config->ports_count <= PORTS_MAX);
 	r->self = config->self;
 	r->tier = config->tier;
 	r->ports_count = config->ports_count;
 	r->switches_count = config->switches_count;
-	r->cell_switches = cell_switches(config->cell_bytes);
+	r->cell_bytes = config->cell_bytes;
 	r->refresh_ns = config->refresh_ns;
 	r->refresh_at = config->first_refresh_at;
 	r->trace = config->trace;
 	r->node = config->node;
 	r->switch_words = DSF_BITSET_WORDS(r->switches_count);
 	r->port_words = DSF_BITSET_WORDS(r->ports_count);
-	r->ports = dsf_memory_new(memory, r->ports_count * sizeof(*r->ports));
-	r->by_destination = dsf_memory_new(memory, table_size(r));
-	r->direct = dsf_memory_new(memory, set_size(r));
-	r->any = dsf_memory_new(memory, set_size(r));
-	r->changed = dsf_memory_new(memory, set_size(r));
-	r->live = dsf_memory_new(memory, r->port_words * sizeof(uint64_t));
-	if (r->ports == NULL || r->by_destination == NULL || r->direct == NULL || r->any == NULL ||
-		r->changed == NULL || r->live == NULL) {
+	err = allocate(r);
+	if (err == 0)
+		err = init_telling(r, config);
+	if (err < 0) {
 		fabric_reach_close(r);
-		return -DSF_E_NOMEM;
+		return err;
+	}
+	for (uint32_t i = 0; i < r->ports_count; i++) {
+		r->ports[i].peer_tier = config->peers[i].tier;
+		r->ports[i].peer_switch = config->peers[i].switch_index;
+		if (config->peers[i].tier == FABRIC_TIER_INTERFACE)
+			dsf_bitset_add(r->down, i);
 	}
 	return 0;
 }
 
 void fabric_reach_close(struct fabric_reach *r)
 {
+	fabric_balance_close(&r->balance);
 	for (uint32_t i = 0; r->ports != NULL && i < r->ports_count; i++)
-		dsf_memory_delete(r->memory, r->ports[i].told, set_size(r));
+		dsf_memory_delete(r->memory, r->ports[i].told, 2 * set_size(r));
 	dsf_memory_delete(r->memory, r->ports, r->ports_count * sizeof(*r->ports));
 	dsf_memory_delete(r->memory, r->by_destination, table_size(r));
 	dsf_memory_delete(r->memory, r->direct, set_size(r));
 	dsf_memory_delete(r->memory, r->any, set_size(r));
+	dsf_memory_delete(r->memory, r->unbalanced, set_size(r));
+	dsf_memory_delete(
+		r->memory, r->unbalanced_count, r->switches_count * sizeof(*r->unbalanced_count));
 	dsf_memory_delete(r->memory, r->changed, set_size(r));
+	dsf_memory_delete(r->memory, r->stale, set_size(r));
 	dsf_memory_delete(r->memory, r->live, r->port_words * sizeof(uint64_t));
+	dsf_memory_delete(r->memory, r->down, r->port_words * sizeof(uint64_t));
+	dsf_memory_delete(r->memory, r->told_ports, table_size(r));
+	dsf_memory_delete(r->memory, r->withheld_ports, table_size(r));
+	dsf_memory_delete(r->memory, r->tell, tell_size(r));
+	dsf_memory_delete(r->memory, r->withhold, tell_size(r));
 	memset(r, 0, sizeof(*r));
-}
-
-void fabric_reach_add_port(
-	struct fabric_reach *r, uint32_t port, enum fabric_tier peer_tier, uint16_t peer_switch)
-{
-	r->ports[port].peer_tier = peer_tier;
-	r->ports[port].peer_switch = peer_switch;
 }
 
 static void want_send(struct fabric_reach *r, uint32_t port)
@@ -84,26 +134,6 @@ static void want_send(struct fabric_reach *r, uint32_t port)
 	r->sends_wanted++;
 }
 
-static void want_send_to(struct fabric_reach *r, enum fabric_tier tier)
-{
-	for (uint32_t i = 0; i < r->ports_count; i++)
-		if (r->ports[i].peer_tier == tier)
-			want_send(r, i);
-}
-
-/* Does any port to an interface node still hear destination from that node itself? A direct
- * destination's ports are those whose peer it is. */
-static bool heard_directly(const struct fabric_reach *r, uint32_t destination)
-{
-	const uint64_t *ports = fabric_reach_ports(r, destination);
-
-	for (uint32_t i = dsf_bitset_next(ports, 0, r->ports_count); i < r->ports_count;
-		i = dsf_bitset_next(ports, i + 1, r->ports_count))
-		if (r->ports[i].peer_tier == FABRIC_TIER_INTERFACE)
-			return true;
-	return false;
-}
-
 static void set_bit(uint64_t *set, uint32_t bit, bool on)
 {
 	if (on)
@@ -112,41 +142,109 @@ static void set_bit(uint64_t *set, uint32_t bit, bool on)
 		dsf_bitset_remove(set, bit);
 }
 
-/* Port begins or ceases to reach destination; who must be told follows from what that changed. */
+static bool any_of(const uint64_t *set, const uint64_t *mask, uint32_t words)
+{
+	uint64_t any = 0;
+
+	for (uint32_t w = 0; w < words; w++)
+		any |= set[w] & mask[w];
+	return any != 0;
+}
+
+static void mark_stale(struct fabric_reach *r, uint32_t destination)
+{
+	dsf_bitset_add(r->stale, destination);
+	r->stale_any = true;
+}
+
+/* Port begins or ceases to reach destination. */
 static void change_port(
 	struct fabric_reach *r, uint32_t port, uint32_t destination, bool reached, dsf_instant now)
 {
 	uint64_t *ports = r->by_destination + (size_t)destination * r->port_words;
-	bool any, direct;
 
 	set_bit(ports, port, reached);
 	dsf_bitset_add(r->changed, destination);
 	r->changed_any = true;
+	set_bit(r->any, destination, any_of(ports, r->live, r->port_words));
+	set_bit(r->direct, destination, any_of(ports, r->down, r->port_words));
+	if (r->balance.memory != NULL)
+		fabric_balance_heard(&r->balance, destination, port, reached);
+	mark_stale(r, destination);
 	dsf_trace_emit(r->trace, now, DSF_EVENT_REACH_CHANGED, r->node, destination,
 		dsf_bitset_count(ports, r->port_words));
-	any = dsf_bitset_next(ports, 0, r->ports_count) < r->ports_count;
-	direct = any && heard_directly(r, destination);
-	if (direct != dsf_bitset_has(r->direct, destination)) {
-		set_bit(r->direct, destination, direct);
-		want_send_to(r, FABRIC_TIER_SPINE);
-		want_send_to(r, FABRIC_TIER_INTERFACE);
+}
+
+/* The same, if nobody withheld anything. */
+static void change_unbalanced(struct fabric_reach *r, uint32_t destination, bool reached)
+{
+	r->unbalanced_count[destination] += reached ? 1u : ~0u;
+	set_bit(r->unbalanced, destination, r->unbalanced_count[destination] > 0);
+	mark_stale(r, destination);
+}
+
+/* 64 destinations of which a peer has told some and withheld others. */
+struct claim {
+	uint64_t told, withheld;
+};
+
+/* Applies the difference between what the port gave us so far and what it gives us now. */
+static void apply_difference(struct fabric_reach *r, uint32_t port, uint32_t word, struct claim was,
+	struct claim is, dsf_instant now)
+{
+	uint64_t unbalanced = is.told | is.withheld;
+
+	for (uint64_t changed = was.told ^ is.told; changed != 0; changed &= changed - 1) {
+		uint32_t bit = (uint32_t)__builtin_ctzll(changed);
+
+		change_port(r, port, word * 64 + bit, is.told >> bit & 1u, now);
 	}
-	if (any != dsf_bitset_has(r->any, destination)) {
-		set_bit(r->any, destination, any);
-		want_send_to(r, FABRIC_TIER_INTERFACE);
-		if (r->tier == FABRIC_TIER_SPINE)
-			want_send_to(r, FABRIC_TIER_LEAF);
+	for (uint64_t changed = (was.told | was.withheld) ^ unbalanced; changed != 0;
+		changed &= changed - 1) {
+		uint32_t bit = (uint32_t)__builtin_ctzll(changed);
+
+		change_unbalanced(r, word * 64 + bit, unbalanced >> bit & 1u);
 	}
 }
 
-/* Applies the difference between what the port gave us so far and what it gives us now. */
-static void apply_difference(struct fabric_reach *r, uint32_t port, uint32_t word, uint64_t was,
-	uint64_t is, dsf_instant now)
+/* Brings what we say of a destination on each port up to date; by is its transpose. */
+static void retell(struct fabric_reach *r, uint32_t destination, uint64_t *ports,
+	const uint64_t *want, uint64_t *by)
 {
-	for (uint64_t changed = was ^ is; changed != 0; changed &= changed - 1) {
-		uint32_t bit = (uint32_t)__builtin_ctzll(changed);
+	for (uint32_t w = 0; w < r->port_words; w++) {
+		for (uint64_t changed = ports[w] ^ want[w]; changed != 0; changed &= changed - 1) {
+			uint32_t port = w * 64 + (uint32_t)__builtin_ctzll(changed);
 
-		change_port(r, port, word * 64 + bit, is >> bit & 1u, now);
+			set_bit(by + (size_t)port * r->switch_words, destination,
+				dsf_bitset_has(want, port));
+			want_send(r, port);
+		}
+		ports[w] = want[w];
+	}
+}
+
+/* Ends every change: balances the destinations that it concerned. */
+static void settle(struct fabric_reach *r)
+{
+	uint64_t told[DSF_BITSET_WORDS(PORTS_MAX)], withheld[DSF_BITSET_WORDS(PORTS_MAX)];
+	uint32_t d;
+
+	if (!r->stale_any)
+		return;
+	r->stale_any = false;
+	if (r->balance.memory == NULL) /* an interface node tells of itself */
+		return;
+	for (d = dsf_bitset_next(r->stale, 0, r->switches_count); d < r->switches_count;
+		d = dsf_bitset_next(r->stale, d + 1, r->switches_count)) {
+		size_t at = (size_t)d * r->port_words;
+		bool reached = dsf_bitset_has(r->unbalanced, d);
+
+		dsf_bitset_remove(r->stale, d);
+		fabric_balance_tell(&r->balance, d, dsf_bitset_has(r->direct, d), told, withheld);
+		for (uint32_t w = 0; w < r->port_words; w++)
+			withheld[w] = reached ? withheld[w] & ~told[w] : 0;
+		retell(r, d, r->told_ports + at, told, r->tell);
+		retell(r, d, r->withheld_ports + at, withheld, r->withhold);
 	}
 }
 
@@ -162,8 +260,17 @@ static void update_live(struct fabric_reach *r, uint32_t port, dsf_instant now)
 	r->live_count += live ? 1u : ~0u;
 	dsf_trace_emit(r->trace, now, live ? DSF_EVENT_LINK_LIVE : DSF_EVENT_LINK_SILENT, r->node,
 		port, 0);
-	for (uint32_t w = 0; p->told != NULL && w < r->switch_words; w++)
-		apply_difference(r, port, w, live ? 0 : p->told[w], live ? p->told[w] : 0, now);
+	if (r->balance.memory != NULL)
+		fabric_balance_live(&r->balance, port, live);
+	for (uint32_t w = 0; p->told != NULL && w < r->switch_words; w++) {
+		struct claim claim = { p->told[w], p->withheld[w] }, none = { 0, 0 };
+
+		apply_difference(r, port, w, live ? none : claim, live ? claim : none, now);
+	}
+	/* Its groups are others now, whatever comes in by them. */
+	for (uint32_t w = 0; w < r->switch_words; w++)
+		r->stale[w] |= r->unbalanced[w];
+	r->stale_any = true;
 	want_send(r, port);
 }
 
@@ -202,8 +309,9 @@ void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_in
 	}
 	update_live(r, port, now);
 	if (!up && p->told != NULL)
-		memset(p->told, 0, set_size(r)); /* who comes back says it anew */
+		memset(p->told, 0, 2 * set_size(r)); /* who comes back says it anew */
 	want_send(r, port);
+	settle(r);
 }
 
 void fabric_reach_heard(struct fabric_reach *r, uint32_t port, bool heard_us, dsf_instant now)
@@ -216,6 +324,7 @@ void fabric_reach_heard(struct fabric_reach *r, uint32_t port, bool heard_us, ds
 	p->hears_me = heard_us;
 	set_heard(r, port, true, now);
 	update_live(r, port, now);
+	settle(r);
 }
 
 static void isolate(struct fabric_reach *r, uint32_t port, dsf_instant now)
@@ -273,36 +382,53 @@ void fabric_reach_bad(struct fabric_reach *r, uint32_t port, uint32_t cells)
 		p->period_lost += cells < FABRIC_REACH_WINDOW ? cells : FABRIC_REACH_WINDOW;
 }
 
+/* Bits at to at+63 of a bitmap of count bits; NULL: an empty one. */
+static uint64_t load_word(const uint8_t *bits, uint32_t at, uint32_t count)
+{
+	uint64_t word = 0;
+
+	for (uint32_t i = 0; bits != NULL && i < 8 && at + i * 8 < count; i++)
+		word |= (uint64_t)bits[at / 8 + i] << (8 * i);
+	return count - at < 64 ? word & ((1ull << (count - at)) - 1) : word;
+}
+
+/* A peer's sets, from its first cell on. */
+static bool make_sets(struct fabric_reach *r, struct fabric_reach_port *p)
+{
+	if (p->told == NULL)
+		p->told = dsf_memory_new(r->memory, 2 * set_size(r));
+	if (p->told != NULL)
+		p->withheld = p->told + r->switch_words;
+	return p->told != NULL;
+}
+
 int fabric_reach_input(
 	struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size, dsf_instant now)
 {
 	struct dsf_cursor in = { payload, payload + size, false };
 	struct fabric_reach_port *p = &r->ports[port];
 	uint32_t first = (uint32_t)dsf_cursor_be(&in, 2), count = (uint32_t)dsf_cursor_be(&in, 2);
-	const uint8_t *bits = dsf_cursor_bytes(&in, (count + 7) / 8);
+	const uint8_t *told = dsf_cursor_bytes(&in, (count + 7) / 8), *withheld = NULL;
 
+	if (!in.failed && in.at < in.end)
+		withheld = dsf_cursor_bytes(&in, (count + 7) / 8);
 	if (in.failed)
 		return -DSF_E_TRUNCATED;
 	if (first % 64 != 0 || first + count > r->switches_count)
 		return -DSF_E_BADFIELD;
-	if (p->told == NULL)
-		p->told = dsf_memory_new(r->memory, set_size(r));
-	if (p->told == NULL)
+	if (!make_sets(r, p))
 		return -DSF_E_NOMEM;
 	for (uint32_t at = 0; at < count; at += 64) {
-		uint32_t word = (first + at) / 64, left = count - at;
-		uint64_t is = 0, was = p->told[word];
+		uint32_t word = (first + at) / 64;
+		struct claim was = { p->told[word], p->withheld[word] };
+		struct claim is = { load_word(told, at, count), load_word(withheld, at, count) };
 
-		for (uint32_t i = 0; i < 8 && at + i * 8 < count; i++)
-			is |= (uint64_t)bits[at / 8 + i] << (8 * i);
-		if (left < 64)
-			is &= (1ull << left) - 1;
-		if (is == was)
-			continue;
-		p->told[word] = is;
+		p->told[word] = is.told;
+		p->withheld[word] = is.withheld;
 		if (p->live)
 			apply_difference(r, port, word, was, is, now);
 	}
+	settle(r);
 	return 0;
 }
 
@@ -359,6 +485,7 @@ void fabric_reach_expire(struct fabric_reach *r, dsf_instant now)
 	for (uint32_t i = 0; i < r->ports_count; i++)
 		if (r->ports[i].peer_tier != FABRIC_TIER_NONE)
 			refresh_port(r, i, now);
+	settle(r);
 	r->refresh_at = dsf_time_after(r->refresh_at, r->refresh_ns);
 	if (dsf_time_due(r->refresh_at, now)) /* a late driver skips the periods that are gone */
 		r->refresh_at = dsf_time_after(now, r->refresh_ns);
@@ -381,38 +508,58 @@ bool fabric_reach_next_send(struct fabric_reach *r, uint32_t *port)
 
 void fabric_reach_advertised(const struct fabric_reach *r, uint32_t port, uint64_t *set)
 {
-	const struct fabric_reach_port *p = &r->ports[port];
-
 	memset(set, 0, set_size(r));
-	switch (r->tier) {
-	case FABRIC_TIER_INTERFACE: dsf_bitset_add(set, r->self); break;
-	case FABRIC_TIER_LEAF:
-		memcpy(set, p->peer_tier == FABRIC_TIER_SPINE ? r->direct : r->any, set_size(r));
-		if (p->peer_tier == FABRIC_TIER_INTERFACE)
-			dsf_bitset_remove(set, p->peer_switch);
-		break;
-	case FABRIC_TIER_SPINE: memcpy(set, r->any, set_size(r)); break;
-	case FABRIC_TIER_NONE: break;
-	}
+	if (r->tier == FABRIC_TIER_INTERFACE)
+		dsf_bitset_add(set, r->self);
+	else if (r->tell != NULL)
+		memcpy(set, r->tell + (size_t)port * r->switch_words, set_size(r));
+}
+
+/* What we withhold at port; NULL: nothing. */
+static const uint64_t *withheld_at(const struct fabric_reach *r, uint32_t port)
+{
+	const uint64_t *set =
+		r->withhold == NULL ? NULL : r->withhold + (size_t)port * r->switch_words;
+
+	for (uint32_t w = 0; set != NULL && w < r->switch_words; w++)
+		if (set[w] != 0)
+			return set;
+	return NULL;
+}
+
+/* Switches of one cell that has so many bitmaps, in whole words. */
+static uint32_t cell_switches(const struct fabric_reach *r, uint32_t bitmaps)
+{
+	uint32_t room = r->cell_bytes - FABRIC_CELL_HEADER - BITMAP_AT;
+	uint32_t words = room / 8 / bitmaps, most = FABRIC_REACH_CELL_SWITCHES / 64 / bitmaps;
+
+	return (words < most ? words : most) * 64;
+}
+
+static void write_bitmap(
+	struct dsf_writer *out, const uint64_t *set, uint32_t first, uint32_t count)
+{
+	for (uint32_t at = 0; at < count; at += 8)
+		dsf_writer_be(out, set[(first + at) / 64] >> ((first + at) % 64) & 0xff, 1);
 }
 
 size_t fabric_reach_output(
 	const struct fabric_reach *r, uint32_t port, uint32_t part, uint8_t *payload, size_t cap)
 {
 	uint64_t set[DSF_BITSET_WORDS(SWITCHES_MAX)];
-	uint32_t first = part * r->cell_switches, count;
+	const uint64_t *withheld = withheld_at(r, port);
+	uint32_t most = cell_switches(r, withheld == NULL ? 1 : 2), first = part * most, count;
 	struct dsf_writer out = { payload, payload + cap, false };
 
 	if (first >= r->switches_count)
 		return 0;
-	count = r->switches_count - first;
-	if (count > r->cell_switches)
-		count = r->cell_switches;
+	count = r->switches_count - first < most ? r->switches_count - first : most;
 	fabric_reach_advertised(r, port, set);
 	dsf_writer_be(&out, first, 2);
 	dsf_writer_be(&out, count, 2);
-	for (uint32_t at = 0; at < count; at += 8)
-		dsf_writer_be(&out, set[(first + at) / 64] >> ((first + at) % 64) & 0xff, 1);
+	write_bitmap(&out, set, first, count);
+	if (withheld != NULL)
+		write_bitmap(&out, withheld, first, count);
 	assert(!out.failed);
 	return (size_t)(out.at - payload);
 }

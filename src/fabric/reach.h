@@ -10,12 +10,21 @@
  * a threshold (a gray link) is isolated: we tell the peer that we don't hear it, and both stop. A
  * link that isn't live is tested with fill cells; it returns after eight clean periods.
  *
- * Valley-free: an interface node tells of itself only; an FDSW tells what it hears directly from
- * an interface node to the other interface nodes and to the spine, and what the spine told it to
- * its interface nodes only.
+ * Valley-free: an interface node tells of itself only. An FDSW tells what it hears directly from
+ * an interface node to the others and to the SDSWs; what an SDSW told it, to its interface nodes
+ * only. An SDSW tells of a destination only to other clusters than the destination's own. So cells
+ * climb once and descend once, and no set of failures makes a loop. Of what these rules let a
+ * device tell, Input Balanced Mode (balance.h) withholds a part; a dead link is told nothing.
  *
- * Sets are bitsets over switch indexes (what a link reaches) and over port numbers (by which links
- * a destination is reached). A change costs the words that changed.
+ * Beside what it reaches a device tells what it withholds, or would reach if nobody withheld
+ * anything: by that an interface node that is left without a path knows whether links failed or
+ * balance cut it off. Cells are sent by the first set alone.
+ *
+ * Incremental: sets are bitsets over switch indexes (what a link reaches) and over port numbers (by
+ * which links a destination is reached, on which it is told), kept both ways. A cell is compared
+ * with the last one by words; a destination whose links changed is balanced anew, once a cell; a
+ * port on which that changed something speaks. A link that dies or comes changes groups, and so
+ * concerns all destinations, but only those on which its groups' answer differs cost a message.
  */
 #ifndef DSF_FABRIC_REACH_H
 #define DSF_FABRIC_REACH_H
@@ -24,6 +33,7 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "base/trace.h"
+#include "fabric/balance.h"
 #include "fabric/cell.h"
 
 #define FABRIC_REACH_SILENCE_PERIODS 3u /* DESIGN: silence is 3 refreshes */
@@ -45,8 +55,6 @@
 #define FABRIC_REACH_CELL_SWITCHES                                                                 \
 	3776u /* switches in one cell's bitmap: (480 - 4) * 8, in words */
 
-enum fabric_tier { FABRIC_TIER_NONE, FABRIC_TIER_INTERFACE, FABRIC_TIER_LEAF, FABRIC_TIER_SPINE };
-
 struct fabric_reach_port {
 	enum fabric_tier peer_tier; /* NONE: not a fabric port */
 	uint16_t peer_switch;
@@ -61,6 +69,7 @@ struct fabric_reach_port {
 	uint32_t previous_lost, period_lost; /* not yet in window_lost: they may come late */
 	uint64_t lost;                       /* cells, total */
 	uint64_t *told;                      /* what the peer reaches, as it last said */
+	uint64_t *withheld; /* what it would reach if nobody withheld anything; behind told */
 };
 
 struct fabric_reach {
@@ -68,14 +77,24 @@ struct fabric_reach {
 	struct fabric_reach_port *ports;
 	uint32_t ports_count, switches_count;
 	uint32_t switch_words, port_words;
-	uint32_t cell_switches; /* of one reachability cell */
+	uint32_t cell_bytes;
 	uint16_t self;
 	enum fabric_tier tier;
 	uint64_t refresh_ns;
 	dsf_instant refresh_at;
-	uint64_t *by_destination; /* [switches_count][port_words]: live ports that reach it */
-	uint64_t *direct;         /* heard from interface nodes themselves, over live links */
-	uint64_t *any;            /* heard over any live link */
+	uint64_t *by_destination;   /* [switches_count][port_words]: live ports that reach it */
+	uint64_t *direct;           /* heard from interface nodes themselves, over live links */
+	uint64_t *any;              /* heard over any live link */
+	uint64_t *unbalanced;       /* would be heard if nobody withheld anything */
+	uint32_t *unbalanced_count; /* [switches_count]: over how many live links */
+	uint64_t *down;             /* [port_words]: ports to interface nodes */
+	/* Fabric nodes: on which ports we tell and withhold a destination, and by port which
+	 * destinations. */
+	struct fabric_balance balance;
+	uint64_t *told_ports, *withheld_ports; /* [switches_count][port_words] */
+	uint64_t *tell, *withhold;             /* [ports_count][switch_words] */
+	uint64_t *stale;                       /* destinations to balance anew */
+	bool stale_any;
 	uint64_t *changed; /* destinations whose ports changed since fabric_reach_next_changed */
 	bool changed_any;
 	uint32_t sends_wanted;
@@ -89,6 +108,11 @@ struct fabric_reach_config {
 	uint16_t self; /* our switch index */
 	enum fabric_tier tier;
 	uint32_t ports_count, switches_count;
+	const struct fabric_peer *peers; /* [ports_count]; used by init */
+	const uint32_t *clusters;        /* [switches_count]; NULL: no spine. Used by init */
+	uint32_t cluster;                /* our own; a leaf's */
+	bool balanced;                   /* Input Balanced Mode */
+	struct dsf_draw draw;
 	uint32_t cell_bytes; /* FABRIC_CELL_MIN at least */
 	uint64_t refresh_ns;
 	dsf_instant first_refresh_at;
@@ -100,10 +124,6 @@ struct fabric_reach_config {
 int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
 	const struct fabric_reach_config *config);
 void fabric_reach_close(struct fabric_reach *r);
-
-/* Declares that port is a fabric port and who should be at its other end. */
-void fabric_reach_add_port(
-	struct fabric_reach *r, uint32_t port, enum fabric_tier peer_tier, uint16_t peer_switch);
 
 void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_instant now);
 
@@ -137,6 +157,25 @@ size_t fabric_reach_output(
 
 /* What we tell the peer at port that we reach (an interface node: itself). words: switch_words. */
 void fabric_reach_advertised(const struct fabric_reach *r, uint32_t port, uint64_t *set);
+
+/* Live ports on which we tell destination, and on which only balance keeps us from it: bitsets of
+ * port_words. Fabric nodes. */
+static inline const uint64_t *fabric_reach_told(const struct fabric_reach *r, uint32_t destination)
+{
+	return r->told_ports + (size_t)destination * r->port_words;
+}
+
+static inline const uint64_t *fabric_reach_withheld(
+	const struct fabric_reach *r, uint32_t destination)
+{
+	return r->withheld_ports + (size_t)destination * r->port_words;
+}
+
+/* Is destination out of reach though links lead to it, because they are withheld? */
+static inline bool fabric_reach_cut(const struct fabric_reach *r, uint32_t destination)
+{
+	return dsf_bitset_has(r->unbalanced, destination) && !dsf_bitset_has(r->any, destination);
+}
 
 /* The next destination whose ports changed, cleared; false when there is none. */
 bool fabric_reach_next_changed(struct fabric_reach *r, uint32_t *destination);

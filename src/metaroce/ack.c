@@ -65,8 +65,8 @@ static void write_pblk(struct metaroce_conn *c, uint32_t index, uint8_t *to, dsf
 	p->flags = 0;
 }
 
-static uint32_t write_blocks(struct metaroce_conn *c, struct metaroce_ack *ack, uint8_t *to,
-	dsf_instant now)
+static uint32_t write_blocks(
+	struct metaroce_conn *c, struct metaroce_ack *ack, uint8_t *to, dsf_instant now)
 {
 	uint8_t *at = to;
 	uint32_t index = 0;
@@ -81,8 +81,7 @@ static uint32_t write_blocks(struct metaroce_conn *c, struct metaroce_ack *ack, 
 		ack->pblks++;
 	}
 	while (ack->sblks < METAROCE_SBLKS_MAX && !metaroce_list_empty(&c->told)) {
-		struct metaroce_qp *qp =
-			DSF_CONTAINER(c->told.next, struct metaroce_qp, tell);
+		struct metaroce_qp *qp = DSF_CONTAINER(c->told.next, struct metaroce_qp, tell);
 		struct metaroce_sblk sblk = { qp->peer_number, 0, qp->expected };
 
 		metaroce_list_remove(&qp->tell);
@@ -106,13 +105,12 @@ uint32_t metaroce_ack_output(struct metaroce_conn *c, uint32_t plane, uint8_t *t
 	uint32_t blocks;
 
 	for (uint32_t i = 0; i < ack.planes; i++) {
-		uint64_t rate =
-			metaroce_share_rate(&m->share[i], &c->planes[i].sender, now);
+		uint64_t rate = metaroce_share_rate(&m->share[i], &c->planes[i].sender, now);
 
 		ack.share[i] = rate_units(rate);
 	}
-	ack.active_senders = (uint16_t)(m->share[plane].count > UINT16_MAX ? UINT16_MAX :
-									     m->share[plane].count);
+	ack.active_senders =
+		(uint16_t)(m->share[plane].count > UINT16_MAX ? UINT16_MAX : m->share[plane].count);
 	ack.hint_epoch = m->share[plane].epoch;
 	blocks = write_blocks(c, &ack, to + head, now);
 	metaroce_wire_ack_encode(to, &mch, &ack);

@@ -156,11 +156,12 @@ int metaroce_post_write(
 		return -DSF_E_STATE;
 	message = dsf_pool_take(&m->messages);
 	if (message == NULL)
-		return m->messages.used + m->messages.slab_objects > METAROCE_MESSAGES_MAX ?
-			-DSF_E_FULL :
-			-DSF_E_NOMEM;
+		return m->messages.used + m->messages.slab_objects > METAROCE_MESSAGES_MAX
+			       ? -DSF_E_FULL
+			       : -DSF_E_NOMEM;
 	*message = (struct metaroce_message){
-		.qp = qp, .write = *w, .msn = qp->next_msn++, .posted_at = now };
+		.qp = qp, .write = *w, .msn = qp->next_msn++, .posted_at = now
+	};
 	if (qp->last != NULL)
 		qp->last->next = message;
 	else
@@ -334,9 +335,9 @@ void metaroce_qp_placed(struct metaroce_qp *qp, uint32_t msn, uint32_t size, int
 
 	assert(msn - qp->expected < qp->arriving_count);
 	if (status < 0 && status != -DSF_E_CORRUPT) {
-		struct metaroce_nack nack = { .code = METAROCE_NACK_ACCESS,
-			.qp = qp->peer_number,
-			.msn = msn };
+		struct metaroce_nack nack = {
+			.code = METAROCE_NACK_ACCESS, .qp = qp->peer_number, .msn = msn
+		};
 
 		metaroce_qp_fail(qp, -DSF_E_ACCESS);
 		metaroce_input_nack(m, qp->conn, qp->conn->ack_plane, NULL, &nack);

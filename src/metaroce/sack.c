@@ -1,8 +1,8 @@
 #include "metaroce/sack.h"
 #include <assert.h>
 
-static_assert(sizeof(((struct metaroce_sack *)0)->bits) * 8 == METAROCE_SACK_BITS,
-	"one bit a packet");
+static_assert(
+	sizeof(((struct metaroce_sack *)0)->bits) * 8 == METAROCE_SACK_BITS, "one bit a packet");
 
 enum metaroce_sack_result metaroce_sack_look(const struct metaroce_sack *s, uint32_t sequence)
 {
@@ -10,8 +10,8 @@ enum metaroce_sack_result metaroce_sack_look(const struct metaroce_sack *s, uint
 
 	if (ahead > METAROCE_SACK_BITS)
 		return METAROCE_SACK_OUTSIDE;
-	return metaroce_sack_has(s->next, s->bits, sequence) ? METAROCE_SACK_SEEN :
-							       METAROCE_SACK_NEW;
+	return metaroce_sack_has(s->next, s->bits, sequence) ? METAROCE_SACK_SEEN
+							     : METAROCE_SACK_NEW;
 }
 
 static void shift(uint64_t *bits, uint32_t by)

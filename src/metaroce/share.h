@@ -22,8 +22,8 @@ struct metaroce_share {
 	uint64_t capacity_bps; /* on the wire; 0: unlimited, no hints */
 	uint64_t interval_ns;
 	bool dirty;
-	dsf_instant due; /* of the next division */
-	uint64_t marked, heard; /* packets of this interval */
+	dsf_instant due;         /* of the next division */
+	uint64_t marked, heard;  /* packets of this interval */
 	uint32_t scale_permille; /* of capacity that is given away */
 	uint16_t epoch;          /* counts divisions */
 };

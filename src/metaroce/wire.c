@@ -41,9 +41,9 @@ static uint8_t headers_of(uint8_t opcode)
 static uint32_t size_of(uint8_t headers)
 {
 	return (headers & HAS_RETH ? RETH_SIZE : 0) + (headers & HAS_ATOMIC ? ATOMICETH_SIZE : 0) +
-		(headers & HAS_AETH ? AETH_SIZE : 0) +
-		(headers & HAS_ATOMICACK ? ATOMICACK_SIZE : 0) +
-		(headers & HAS_IMMEDIATE ? IMMEDIATE_SIZE : 0);
+	       (headers & HAS_AETH ? AETH_SIZE : 0) +
+	       (headers & HAS_ATOMICACK ? ATOMICACK_SIZE : 0) +
+	       (headers & HAS_IMMEDIATE ? IMMEDIATE_SIZE : 0);
 }
 
 uint32_t metaroce_wire_data_head(uint8_t opcode, bool moved)
@@ -53,7 +53,7 @@ uint32_t metaroce_wire_data_head(uint8_t opcode, bool moved)
 	if (headers == 0)
 		return 0;
 	return METAROCE_MCH_SIZE + METAROCE_MSGH_SIZE + (moved ? METAROCE_MOVE_SIZE : 0) +
-		METAROCE_BTH_SIZE + size_of(headers);
+	       METAROCE_BTH_SIZE + size_of(headers);
 }
 
 static void store_be24(uint8_t *p, uint32_t v)
@@ -201,7 +201,7 @@ static bool data_possible(const struct metaroce_data *data)
 			return false;
 	}
 	return data->offset <= data->message_size &&
-		data->payload <= data->message_size - data->offset;
+	       data->payload <= data->message_size - data->offset;
 }
 
 int metaroce_wire_data_decode(const uint8_t *bytes, size_t stored, size_t size,
@@ -302,7 +302,7 @@ int metaroce_wire_ack_decode(const uint8_t *bytes, size_t stored, struct metaroc
 		ack->planes > METAROCE_PLANES_MAX)
 		return -DSF_E_BADFIELD;
 	if (stored < METAROCE_MCH_SIZE + METAROCE_ACKH_SIZE + 4u * ack->planes +
-			METAROCE_PBLK_SIZE * ack->pblks + METAROCE_SBLK_SIZE * ack->sblks)
+			     METAROCE_PBLK_SIZE * ack->pblks + METAROCE_SBLK_SIZE * ack->sblks)
 		return -DSF_E_TRUNCATED;
 	ack->active_senders = dsf_load_be16(at + 4);
 	ack->hint_epoch = dsf_load_be16(at + 6);
@@ -313,7 +313,7 @@ int metaroce_wire_ack_decode(const uint8_t *bytes, size_t stored, struct metaroc
 		ack->share[i] = dsf_load_be32(at + METAROCE_ACKH_SIZE + 4u * i);
 	for (uint32_t i = 0; i < ack->pblks; i++) {
 		at = bytes + METAROCE_MCH_SIZE + METAROCE_ACKH_SIZE + 4u * ack->planes +
-			METAROCE_PBLK_SIZE * i;
+		     METAROCE_PBLK_SIZE * i;
 		if (dsf_load_be16(at) >= METAROCE_PATHS_MAX)
 			return -DSF_E_BADFIELD;
 	}
@@ -324,7 +324,7 @@ void metaroce_wire_pblk_decode(const uint8_t *bytes, const struct metaroce_ack *
 	struct metaroce_pblk *pblk)
 {
 	const uint8_t *at = bytes + METAROCE_MCH_SIZE + METAROCE_ACKH_SIZE + 4u * ack->planes +
-		METAROCE_PBLK_SIZE * index;
+			    METAROCE_PBLK_SIZE * index;
 
 	pblk->path = dsf_load_be16(at);
 	pblk->epoch = at[2];
@@ -342,7 +342,7 @@ void metaroce_wire_sblk_decode(const uint8_t *bytes, const struct metaroce_ack *
 	struct metaroce_sblk *sblk)
 {
 	const uint8_t *at = bytes + METAROCE_MCH_SIZE + METAROCE_ACKH_SIZE + 4u * ack->planes +
-		METAROCE_PBLK_SIZE * ack->pblks + METAROCE_SBLK_SIZE * index;
+			    METAROCE_PBLK_SIZE * ack->pblks + METAROCE_SBLK_SIZE * index;
 
 	sblk->qp = load_be24(at);
 	sblk->syndrome = at[3];

@@ -1,4 +1,5 @@
 #include "node/cells.h"
+#include "topo/draw.h"
 
 static enum fabric_tier tier_of(enum topo_role role)
 {
@@ -19,41 +20,52 @@ static const struct topo_node *peer_node(const struct topo *t, const struct topo
 	return &t->nodes[t->ports[port->peer].node];
 }
 
-/* Adds to into the neighbours of a tier that the switches of from have over fabric links. */
-static void add_neighbors(
-	const struct topo *t, const uint64_t *from, enum fabric_tier tier, uint64_t *into)
+/* What a healthy SDSW tells an FDSW: all it has but what is in the FDSW's own cluster. */
+static void add_told_by_spine(
+	const struct topo *t, uint32_t spine, uint32_t cluster, uint64_t *into)
 {
-	for (uint32_t s = dsf_bitset_next(from, 0, t->switches_count); s < t->switches_count;
-		s = dsf_bitset_next(from, s + 1, t->switches_count)) {
-		const struct topo_node *n = &t->nodes[t->switch_node[s]];
+	const uint64_t *below = topo_below(t, spine);
 
-		for (uint32_t i = 0; i < n->ports_count; i++) {
-			const struct topo_port *port = topo_node_port(t, n, i);
+	for (uint32_t d = dsf_bitset_next(below, 0, t->switches_count); d < t->switches_count;
+		d = dsf_bitset_next(below, d + 1, t->switches_count))
+		if (t->switch_cluster[d] != cluster)
+			dsf_bitset_add(into, d);
+}
 
-			if (!port->ethernet && tier_of(peer_node(t, port)->role) == tier)
-				dsf_bitset_add(into, peer_node(t, port)->switch_index);
-		}
+/* What a healthy FDSW reaches: what is below it, and over SDSWs other clusters. */
+static void add_reached_by_leaf(const struct topo *t, const struct topo_node *leaf, uint64_t *into)
+{
+	for (uint32_t w = 0; w < t->switch_words; w++)
+		into[w] |= topo_below(t, leaf->switch_index)[w];
+	for (uint32_t i = 0; i < leaf->ports_count; i++) {
+		const struct topo_node *peer = peer_node(t, topo_node_port(t, leaf, i));
+
+		if (peer->role == TOPO_ROLE_SDSW)
+			add_told_by_spine(t, peer->switch_index, leaf->cluster, into);
 	}
 }
 
-/* The interface nodes that a healthy fabric reaches from here: valley-free, up first, then down. */
+/* The interface nodes that a healthy fabric reaches from here. */
 static void expect(struct node_cells *c)
 {
-	uint64_t leaves[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
-	uint64_t spines[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
-	uint64_t self[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
-	enum fabric_tier tier = tier_of(c->self->role);
+	const struct topo *t = c->topo;
 
-	dsf_bitset_add(self, c->self->switch_index);
-	if (tier == FABRIC_TIER_INTERFACE)
-		add_neighbors(c->topo, self, FABRIC_TIER_LEAF, leaves);
-	if (tier == FABRIC_TIER_LEAF)
-		dsf_bitset_add(leaves, c->self->switch_index);
-	if (tier == FABRIC_TIER_SPINE)
-		dsf_bitset_add(spines, c->self->switch_index);
-	add_neighbors(c->topo, leaves, FABRIC_TIER_SPINE, spines);
-	add_neighbors(c->topo, spines, FABRIC_TIER_LEAF, leaves);
-	add_neighbors(c->topo, leaves, FABRIC_TIER_INTERFACE, c->expected);
+	switch (tier_of(c->self->role)) {
+	case FABRIC_TIER_INTERFACE:
+		for (uint32_t i = 0; i < c->self->ports_count; i++) {
+			const struct topo_port *port = topo_node_port(t, c->self, i);
+
+			if (!port->ethernet)
+				add_reached_by_leaf(t, peer_node(t, port), c->expected);
+		}
+		break;
+	case FABRIC_TIER_LEAF: add_reached_by_leaf(t, c->self, c->expected); break;
+	case FABRIC_TIER_SPINE:
+		memcpy(c->expected, topo_below(t, c->self->switch_index),
+			t->switch_words * sizeof(uint64_t));
+		break;
+	case FABRIC_TIER_NONE: break;
+	}
 	dsf_bitset_remove(c->expected, c->self->switch_index);
 }
 
@@ -62,8 +74,6 @@ static void init_port(struct node_cells *c, const struct topo_port *port)
 	const struct topo *t = c->topo;
 	struct fabric_port *p = &c->ports.ports[port->number];
 
-	fabric_reach_add_port(&c->reach, port->number, tier_of(peer_node(t, port)->role),
-		(uint16_t)peer_node(t, port)->switch_index);
 	p->rate_bps = t->links[port->link].rate_bps;
 	p->impairment.loss_ppm = t->links[port->link].loss_ppm;
 	p->impairment.corrupt_ppm = t->links[port->link].corrupt_ppm;
@@ -94,32 +104,70 @@ static int init_tables(struct node_cells *c)
 		       : 0;
 }
 
-static struct fabric_reach_config reach_config(
-	const struct node_cells *c, const struct node_config *config, dsf_instant now)
+static struct fabric_peer peer_of(
+	const struct topo *t, const struct topo_port *port, uint64_t capacity_unit)
 {
-	uint64_t refresh_ns = c->topo->fabric.reach_refresh_ns;
+	const struct topo_node *peer = peer_node(t, port);
+
+	if (port->ethernet)
+		return (struct fabric_peer){ .tier = FABRIC_TIER_NONE };
+	return (struct fabric_peer){
+		.tier = tier_of(peer->role),
+		.switch_index = (uint16_t)peer->switch_index,
+		.cluster = peer->cluster,
+		.capacity = topo_draw_capacity(t, port, capacity_unit),
+		.place = port->withhold,
+		.tells = topo_is_fabric_node(peer->role) ? topo_below(t, peer->switch_index) : NULL,
+	};
+}
+
+static uint64_t refresh_of(const struct node_config *config)
+{
+	uint64_t refresh_ns = config->topo->fabric.reach_refresh_ns;
 
 	if (refresh_ns < config->reach_refresh_min_ns)
 		refresh_ns = config->reach_refresh_min_ns;
-	return (struct fabric_reach_config){
+	return refresh_ns > 0 ? refresh_ns : 1;
+}
+
+static int init_reach(struct node_cells *c, const struct node_config *config, dsf_instant now)
+{
+	const struct topo *t = c->topo;
+	struct fabric_reach_config reach = {
 		.self = (uint16_t)c->self->switch_index,
 		.tier = tier_of(c->self->role),
 		.ports_count = c->self->ports_count,
-		.switches_count = c->topo->switches_count,
-		.cell_bytes = c->topo->fabric.cell_bytes,
-		.refresh_ns = refresh_ns,
+		.switches_count = t->switches_count,
+		.clusters = t->switch_cluster,
+		.cluster = c->self->cluster,
+		.balanced = t->fabric.input_balanced,
+		.cell_bytes = t->fabric.cell_bytes,
+		.refresh_ns = refresh_of(config),
 		/* Each device its own phase, so that they don't all speak at once. */
-		.first_refresh_at =
-			dsf_time_after(now, 1 + dsf_mix(config->seed ^ config->index) %
-							    (refresh_ns > 0 ? refresh_ns : 1)),
+		.first_refresh_at = dsf_time_after(
+			now, 1 + dsf_mix(config->seed ^ config->index) % refresh_of(config)),
 		.trace = config->trace,
 		.node = config->index,
 	};
+	size_t size = c->self->ports_count * sizeof(struct fabric_peer);
+	struct fabric_peer *peers = dsf_memory_new(c->memory, size);
+	uint64_t unit = topo_draw_unit(t, c->self);
+	int err;
+
+	if (peers == NULL)
+		return -DSF_E_NOMEM;
+	for (uint32_t i = 0; i < c->self->ports_count; i++)
+		peers[i] = peer_of(t, topo_node_port(t, c->self, i), unit);
+	reach.peers = peers;
+	if (topo_is_fabric_node(c->self->role))
+		reach.draw = topo_draw(t, c->index, config->seed);
+	err = fabric_reach_init(&c->reach, c->memory, &reach);
+	dsf_memory_delete(c->memory, peers, size);
+	return err;
 }
 
 int node_cells_init(struct node_cells *c, const struct node_config *config, dsf_instant now)
 {
-	struct fabric_reach_config reach;
 	int err;
 
 	memset(c, 0, sizeof(*c));
@@ -128,13 +176,12 @@ int node_cells_init(struct node_cells *c, const struct node_config *config, dsf_
 	c->self = &config->topo->nodes[config->index];
 	c->trace = config->trace;
 	c->memory = config->memory;
-	reach = reach_config(c, config, now);
 	err = init_tables(c);
 	if (err == 0)
 		err = fabric_ports_init(&c->ports, c->memory, c->self->ports_count,
 			(uint16_t)c->self->switch_index, c->topo->fabric.train_bytes, config->seed);
 	if (err == 0)
-		err = fabric_reach_init(&c->reach, c->memory, &reach);
+		err = init_reach(c, config, now);
 	if (err == 0)
 		err = fabric_spray_init(&c->spray, c->memory, c->topo->switches_count, config->seed,
 			c->self->switch_index);
@@ -465,34 +512,66 @@ static bool is_interface(const struct node_cells *c, uint32_t switch_index)
 	return topo_is_interface_node(c->topo->nodes[c->topo->switch_node[switch_index]].role);
 }
 
+/* Is it an interface node of this fabric, and one that was asked for? */
+static bool is_destination(const struct node_cells *c, uint32_t d, uint32_t filter)
+{
+	uint32_t node = c->topo->switch_node[d];
+
+	return node != TOPO_NONE && is_interface(c, d) &&
+	       c->topo->nodes[node].plane == c->self->plane &&
+	       c->topo->nodes[node].building == c->self->building &&
+	       (filter == TOPO_NONE || filter == node);
+}
+
 static void view_reachability(
 	const struct node_cells *c, uint32_t filter, node_row_fn row_fn, void *user)
 {
-	uint64_t advertised[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)];
-	uint64_t ports[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
-	uint64_t none[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
+	static const uint64_t none[DSF_BITSET_WORDS(TOPO_PORTS_MAX)];
 	struct node_row row = { .query = NODE_QUERY_REACHABILITY, .node = c->index };
+	bool interface = c->reach.tier == FABRIC_TIER_INTERFACE;
 
 	for (uint32_t d = 0; d < c->reach.switches_count; d++) {
-		uint32_t node = c->topo->switch_node[d];
-
-		if (!is_interface(c, d) || c->topo->nodes[node].plane != c->self->plane ||
-			c->topo->nodes[node].building != c->self->building ||
-			(filter != TOPO_NONE && filter != node))
+		if (!is_destination(c, d, filter))
 			continue;
-		memset(ports, 0, c->reach.port_words * sizeof(uint64_t));
-		for (uint32_t i = 0; i < c->reach.ports_count; i++) {
-			if (!c->reach.ports[i].live)
-				continue;
-			fabric_reach_advertised(&c->reach, i, advertised);
-			if (dsf_bitset_has(advertised, d))
-				dsf_bitset_add(ports, i);
-		}
-		row.reachability = (struct node_row_reachability){ .destination = node,
+		row.reachability = (struct node_row_reachability){
+			.destination = c->topo->switch_node[d],
 			.output = fabric_reach_ports(&c->reach, d),
-			.advertised = ports,
-			.withdrawn = none };
+			.advertised = !interface                   ? fabric_reach_told(&c->reach, d)
+				      : d == c->self->switch_index ? c->reach.live
+								   : none,
+			.withdrawn = interface ? none : fabric_reach_withheld(&c->reach, d),
+			.cut_by_balance = fabric_reach_cut(&c->reach, d),
+		};
 		row_fn(user, &row);
+	}
+}
+
+static void view_balance(
+	const struct node_cells *c, uint32_t filter, node_row_fn row_fn, void *user)
+{
+	const struct fabric_balance *b = &c->reach.balance;
+	struct node_row row = { .query = NODE_QUERY_BALANCE, .node = c->index };
+
+	for (uint32_t d = 0; d < c->reach.switches_count; d++) {
+		for (uint32_t i = 0; is_destination(c, d, filter) && i < b->groups_count; i++) {
+			struct fabric_balance_view v;
+
+			if (!fabric_balance_view(b, i, d, dsf_bitset_has(c->reach.direct, d),
+				    fabric_reach_told(&c->reach, d), &v))
+				continue;
+			row.balance = (struct node_row_balance){
+				.destination = c->topo->switch_node[d],
+				.kind = b->groups[i].kind,
+				.key = b->groups[i].kind == FABRIC_BALANCE_NODE
+					       ? c->topo->switch_node[b->groups[i].key]
+					       : b->groups[i].key,
+				.input = v.input,
+				.output = v.output,
+				.allowed = v.allowed,
+				.balanced = v.balanced,
+			};
+			row_fn(user, &row);
+		}
 	}
 }
 
@@ -534,6 +613,7 @@ void node_cells_view(const struct node_cells *c, enum node_query query, uint32_t
 				view_port(c, i, row_fn, user);
 		break;
 	case NODE_QUERY_REACHABILITY: view_reachability(c, filter, row_fn, user); break;
+	case NODE_QUERY_BALANCE: view_balance(c, filter, row_fn, user); break;
 	case NODE_QUERY_READY: view_missing(c, row_fn, user); break;
 	case NODE_QUERY_COUNTERS:
 	case NODE_QUERY_VOQ:

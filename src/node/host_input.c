@@ -96,8 +96,8 @@ static int echo_input(struct node_host *h, struct node_host_port *p, struct ip_p
 static bool is_udp_of_ours(const struct ip_packet *ip)
 {
 	return ip->protocol == IP_PROTOCOL_UDP && !ip->fragment &&
-		ip->transport_size >= IP_UDP_SIZE &&
-		(ip->target_port == METAROCE_UDP_PORT || ip->target_port == NODE_HOST_UDP_PORT);
+	       ip->transport_size >= IP_UDP_SIZE &&
+	       (ip->target_port == METAROCE_UDP_PORT || ip->target_port == NODE_HOST_UDP_PORT);
 }
 
 int node_host_frame_input(

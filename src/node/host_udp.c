@@ -13,8 +13,8 @@ static bool uses_plane(const struct node_host *h, const struct node_host_flow *f
 	static const struct dsf_ip6 none;
 
 	return (h->spec.plane == UINT32_MAX || h->spec.plane == plane) &&
-		flow->nic->port[plane] != TOPO_NONE &&
-		!dsf_ip6_equal(&flow->peer.address[plane], &none);
+	       flow->nic->port[plane] != TOPO_NONE &&
+	       !dsf_ip6_equal(&flow->peer.address[plane], &none);
 }
 
 int node_host_udp_open(struct node_host *h, struct node_host_flow *flow)

@@ -87,9 +87,9 @@ static void view_paths(const struct node_host *h, struct reader *r)
 			p->path = view.path;
 			p->plane = view.plane;
 			p->udp_source_port = view.source_port;
-			p->state = view.state == METAROCE_PATH_GOOD    ? NODE_PATH_GOOD :
-				   view.state == METAROCE_PATH_SUSPECT ? NODE_PATH_SUSPECT :
-									 NODE_PATH_DEAD;
+			p->state = view.state == METAROCE_PATH_GOOD      ? NODE_PATH_GOOD
+				   : view.state == METAROCE_PATH_SUSPECT ? NODE_PATH_SUSPECT
+									 : NODE_PATH_DEAD;
 			p->rtt_ns = view.rtt_ns;
 			p->cwnd_bytes = view.window_bytes;
 			p->ecn_ppm = view.marked_ppm;
@@ -137,8 +137,8 @@ static void view_missing(const struct node_host *h, struct reader *r)
 		if (h->ports[i].carrier)
 			continue;
 		begin(r, h, NODE_QUERY_READY);
-		r->row.missing = (struct node_row_missing){
-			.what = "port", .port = i, .other = TOPO_NONE };
+		r->row.missing =
+			(struct node_row_missing){ .what = "port", .port = i, .other = TOPO_NONE };
 		r->row_fn(r->user, &r->row);
 	}
 }
@@ -157,6 +157,7 @@ void node_host_view(const struct node_host *h, enum node_query query, uint32_t f
 	case NODE_QUERY_WORKLOAD: view_flows(h, &r, now); break;
 	case NODE_QUERY_READY: view_missing(h, &r); break;
 	case NODE_QUERY_REACHABILITY:
+	case NODE_QUERY_BALANCE:
 	case NODE_QUERY_VOQ:
 	case NODE_QUERY_SYSTEM_PORT:
 	case NODE_QUERY_NDP:

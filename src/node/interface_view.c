@@ -175,8 +175,7 @@ void node_interface_view(const struct node_interface *n, enum node_query query, 
 	case NODE_QUERY_PORT: view_ports(n, row_fn, user); break;
 	case NODE_QUERY_COUNTERS: view_counters(n, row_fn, user); break;
 	case NODE_QUERY_REACHABILITY:
-		node_cells_view(&n->cells, query, filter, row_fn, user);
-		break;
+	case NODE_QUERY_BALANCE: node_cells_view(&n->cells, query, filter, row_fn, user); break;
 	case NODE_QUERY_VOQ: view_voqs(n, filter, row_fn, user); break;
 	case NODE_QUERY_SYSTEM_PORT: view_system_ports(n, row_fn, user); break;
 	case NODE_QUERY_NDP: view_neighbors(n, row_fn, user); break;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "base/address.h"
 #include "base/histogram.h"
+#include "fabric/balance.h"
 #include "node/node.h"
 
 /* One port: NODE_QUERY_PORT. */
@@ -57,6 +58,16 @@ struct node_row_reachability {
 	uint32_t destination;                            /* node */
 	const uint64_t *output, *advertised, *withdrawn; /* bitsets over port numbers */
 	bool cut_by_balance;
+};
+
+/* NODE_QUERY_BALANCE: one per destination and input group of a fabric node. In link capacity:
+ * units of the greatest rate that divides those of all links of the node. */
+struct node_row_balance {
+	uint32_t destination; /* node */
+	enum fabric_balance_kind kind;
+	uint32_t key; /* NODE: node; CLUSTER: number */
+	uint64_t input, output, allowed;
+	bool balanced;
 };
 
 struct node_row_voq {
@@ -144,6 +155,7 @@ struct node_row {
 		struct node_row_port port;
 		struct node_row_counters counters;
 		struct node_row_reachability reachability;
+		struct node_row_balance balance;
 		struct node_row_voq voq;
 		struct node_row_system_port system_port;
 		struct node_row_neighbor neighbor;

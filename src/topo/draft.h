@@ -110,7 +110,9 @@ int topo_draft_explicit(struct topo_draft *d, const struct topo_slot *top);  /* 
 int topo_draft_number(struct topo_draft *d);                                 /* number.c */
 int topo_draft_finish(struct topo_draft *d, struct topo **out);              /* finish.c */
 int topo_draft_given(const struct topo_draft *d, const struct topo *t,
-	const struct topo_slot *top);                                   /* explicit.c */
+	const struct topo_slot *top); /* explicit.c */
+int topo_draft_orders(const struct topo_draft *d, const struct topo *t, struct topo_port *ports,
+	const struct topo_slot *top);                                   /* orders.c */
 int topo_draft_check(const struct topo_draft *d, const struct topo *t); /* check.c */
 void topo_derive(struct topo *t);                                       /* derive.c */
 

@@ -7,6 +7,7 @@
 #include "topo/draft.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/bitset.h"
 #include "base/err.h"
 
 /* One end of a link on its way to its place. */
@@ -69,6 +70,7 @@ static void set_port(
 		.ordinal = end->class == TOPO_PORT_GPU ? 0 : end->ordinal,
 		.rail = end->class == TOPO_PORT_GPU ? end->ordinal : TOPO_NONE,
 		.plane = end->class == TOPO_PORT_GPU ? end->plane : n->plane,
+		.withhold = TOPO_NONE,
 		.system_port = TOPO_NONE,
 		.ethernet = end->class != TOPO_PORT_FAB || d->fabric.mode == TOPO_FABRIC_ECMP,
 	};
@@ -179,20 +181,26 @@ static int make_indexes(struct topo *t, struct topo_node *nodes)
 {
 	uint32_t *by_name = calloc(t->nodes_count + 1u, sizeof(*by_name));
 	uint32_t *switch_node = calloc(t->switches_count + 1u, sizeof(*switch_node));
+	uint32_t *switch_cluster = calloc(t->switches_count + 1u, sizeof(*switch_cluster));
 	size_t system_ports = (size_t)t->switches_count * TOPO_PORTS_PER_SWITCH;
 	uint32_t *system_port_port = calloc(system_ports + 1, sizeof(*system_port_port));
 
 	t->nodes_by_name = by_name;
 	t->switch_node = switch_node;
+	t->switch_cluster = switch_cluster;
 	t->system_port_port = system_port_port;
-	if (by_name == NULL || switch_node == NULL || system_port_port == NULL)
+	if (by_name == NULL || switch_node == NULL || switch_cluster == NULL ||
+		system_port_port == NULL)
 		return -DSF_E_NOMEM;
 	memset(switch_node, 0xff, t->switches_count * sizeof(*switch_node));
+	memset(switch_cluster, 0xff, t->switches_count * sizeof(*switch_cluster));
 	memset(system_port_port, 0xff, system_ports * sizeof(*system_port_port));
 	for (uint32_t i = 0; i < t->nodes_count; i++) {
 		by_name[i] = i;
-		if (nodes[i].switch_index != TOPO_NONE)
-			switch_node[nodes[i].switch_index] = i;
+		if (nodes[i].switch_index == TOPO_NONE)
+			continue;
+		switch_node[nodes[i].switch_index] = i;
+		switch_cluster[nodes[i].switch_index] = nodes[i].cluster;
 	}
 	sort_by_name(t, by_name, t->nodes_count);
 	for (uint32_t i = 0; i < t->ports_count; i++) {
@@ -227,6 +235,37 @@ static int make_endpoints(struct topo *t, struct topo_node *nodes)
 			return -DSF_E_NOMEM;
 		t->endpoints = endpoints;
 		t->endpoints_count = count;
+	}
+	return 0;
+}
+
+/* First the FDSWs' own neighbours, then the SDSWs' FDSWs'. */
+static int make_below(struct topo *t)
+{
+	uint64_t *below;
+
+	t->switch_words = DSF_BITSET_WORDS(t->switches_count);
+	below = calloc((size_t)t->switches_count * t->switch_words + 1, sizeof(*below));
+	t->below = below;
+	if (below == NULL)
+		return -DSF_E_NOMEM;
+	for (uint32_t i = 0; i < t->links_count; i++) {
+		const struct topo_link *l = &t->links[i];
+		const struct topo_node *a = &t->nodes[t->ports[l->port_a].node];
+		const struct topo_node *b = &t->nodes[t->ports[l->port_b].node];
+
+		if (l->kind == TOPO_LINK_FABRIC)
+			dsf_bitset_add(
+				below + (size_t)b->switch_index * t->switch_words, a->switch_index);
+	}
+	for (uint32_t i = 0; i < t->links_count; i++) {
+		const struct topo_link *l = &t->links[i];
+		const struct topo_node *a = &t->nodes[t->ports[l->port_a].node];
+		const struct topo_node *b = &t->nodes[t->ports[l->port_b].node];
+
+		for (uint32_t w = 0; l->kind == TOPO_LINK_SPINE && w < t->switch_words; w++)
+			below[(size_t)b->switch_index * t->switch_words + w] |=
+				topo_below(t, a->switch_index)[w];
 	}
 	return 0;
 }
@@ -276,6 +315,8 @@ int topo_draft_finish(struct topo_draft *d, struct topo **out)
 		err = make_indexes(t, nodes);
 	if (err == 0)
 		err = make_endpoints(t, nodes);
+	if (err == 0)
+		err = make_below(t);
 	if (err < 0) {
 		topo_free(t);
 		return err;

@@ -2,8 +2,6 @@
 #include "topo/model.h"
 #include "base/time.h"
 
-#define RATE_MIN      1000000u         /* 1 Mbit/s: one train takes 131 ms */
-#define RATE_MAX      100000000000000u /* 100 Tbit/s */
 #define DELAY_MAX     NS_PER_S
 #define QUEUE_MAX     (1u << 30)
 #define SHARE_MAX     1000000u
@@ -15,7 +13,7 @@
 #define MTU_MAX       TOPO_TRAIN_BYTES_MAX
 
 static const char *const mode_words[] = { "dsf", "ecmp", NULL };
-static const char *const draw_words[] = { "stratified", "random", NULL };
+static const char *const draw_words[] = { "stratified", "random", "forced", NULL };
 static const char *const transport_words[] = { "metaroce", "rocev2", NULL };
 static const char *const role_words[] = { "rdsw", "edsw", "fdsw", "sdsw", "ssw", "host", "external",
 	NULL };
@@ -102,7 +100,8 @@ static const struct topo_key link_defaults_keys[TOPO_KINDS_COUNT] = {
 };
 
 #define SETTINGS                                                                                   \
-	[TOPO_SETTING_RATE] = { "rate", TOPO_VALUE_RATE, false, RATE_MIN, RATE_MAX, NULL },        \
+	[TOPO_SETTING_RATE] = { "rate", TOPO_VALUE_RATE, false, TOPO_RATE_MIN, TOPO_RATE_MAX,      \
+		NULL },                                                                            \
 	[TOPO_SETTING_DELAY] = TIME("delay", DELAY_MAX),                                           \
 	[TOPO_SETTING_JITTER] = TIME("jitter", DELAY_MAX),                                         \
 	[TOPO_SETTING_LOSS] = { "loss", TOPO_VALUE_SHARE, false, 0, SHARE_MAX, NULL },             \
@@ -147,6 +146,12 @@ static const struct topo_key fabric_keys[TOPO_FABRIC_COUNT] = {
 	[TOPO_FABRIC_CREDIT_WATCHDOG] = { "credit_watchdog", TOPO_VALUE_TIME, false, NS_PER_US,
 		10 * NS_PER_S, NULL },
 	[TOPO_FABRIC_WEIGHTS] = OBJECT("weights"),
+	[TOPO_FABRIC_ORDERS] = { "orders", TOPO_VALUE_ARRAY, false, 0, TOPO_NODES_MAX, NULL },
+};
+
+static const struct topo_key order_keys[TOPO_ORDER_COUNT] = {
+	[TOPO_ORDER_NODE] = { "node", TOPO_VALUE_STRING, true, 0, 0, NULL },
+	[TOPO_ORDER_PORTS] = { "ports", TOPO_VALUE_ARRAY, true, 0, TOPO_PORTS_MAX, NULL },
 };
 
 static const struct topo_key weights_keys[TOPO_WEIGHTS_COUNT] = {
@@ -179,6 +184,7 @@ TABLE(superspine, "superspine");
 TABLE(link_defaults, "link_defaults");
 TABLE(link_default, "link_default");
 TABLE(fabric, "fabric");
+TABLE(order, "order");
 TABLE(weights, "weights");
 TABLE(transport, "transport");
 TABLE(node, "node");
@@ -186,5 +192,5 @@ TABLE(link, "link");
 
 const struct topo_keys *const topo_keys_all[] = { &topo_keys_top, &topo_keys_building,
 	&topo_keys_zone, &topo_keys_edge, &topo_keys_superspine, &topo_keys_link_defaults,
-	&topo_keys_link_default, &topo_keys_fabric, &topo_keys_weights, &topo_keys_transport,
-	&topo_keys_node, &topo_keys_link, NULL };
+	&topo_keys_link_default, &topo_keys_fabric, &topo_keys_order, &topo_keys_weights,
+	&topo_keys_transport, &topo_keys_node, &topo_keys_link, NULL };

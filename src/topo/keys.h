@@ -61,8 +61,11 @@ enum topo_fabric_key {
 	TOPO_FABRIC_REASSEMBLY_TIMEOUT,
 	TOPO_FABRIC_CREDIT_WATCHDOG,
 	TOPO_FABRIC_WEIGHTS,
+	TOPO_FABRIC_ORDERS,
 	TOPO_FABRIC_COUNT
 };
+
+enum topo_order_key { TOPO_ORDER_NODE, TOPO_ORDER_PORTS, TOPO_ORDER_COUNT };
 
 enum topo_weights_key { TOPO_WEIGHTS_RDMA, TOPO_WEIGHTS_DEFAULT, TOPO_WEIGHTS_COUNT };
 
@@ -119,7 +122,7 @@ enum topo_node_key {
 
 extern const struct topo_keys topo_keys_top, topo_keys_building, topo_keys_zone, topo_keys_edge,
 	topo_keys_superspine, topo_keys_link_defaults, topo_keys_link_default, topo_keys_fabric,
-	topo_keys_weights, topo_keys_transport, topo_keys_node, topo_keys_link;
+	topo_keys_order, topo_keys_weights, topo_keys_transport, topo_keys_node, topo_keys_link;
 
 /* All of them, ended by NULL, for the test that compares them with the schema. */
 extern const struct topo_keys *const topo_keys_all[];

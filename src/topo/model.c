@@ -114,6 +114,8 @@ void topo_free(struct topo *t)
 		return;
 	free((void *)t->endpoints);
 	free((void *)t->system_port_port);
+	free((void *)t->below);
+	free((void *)t->switch_cluster);
 	free((void *)t->switch_node);
 	free((void *)t->nodes_by_name);
 	free((void *)t->names);

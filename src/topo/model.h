@@ -13,6 +13,7 @@
 #ifndef DSF_TOPO_MODEL_H
 #define DSF_TOPO_MODEL_H
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "base/address.h"
 
@@ -35,6 +36,8 @@
 #define TOPO_ETHERNET_MTU_MIN    1280  /* RFC 8200 part 5 */
 #define TOPO_ETHERNET_MTU_MAX    9200  /* fits the 9,216 bytes of a frame that the fabric takes */
 #define TOPO_DILATION_MAX        10000000
+#define TOPO_RATE_MIN            1000000u         /* 1 Mbit/s: one train takes 131 ms */
+#define TOPO_RATE_MAX            100000000000000u /* 100 Tbit/s */
 
 enum topo_role {
 	TOPO_ROLE_RDSW,
@@ -67,6 +70,7 @@ struct topo_port {
 	uint32_t number;  /* port number within its node, from 0; also its place after first_port */
 	uint32_t ordinal; /* number within its kind: fab<ordinal>, eth<ordinal>; 0 for hosts */
 	uint32_t rail, plane; /* hosts: gpu<rail>p<plane>; else TOPO_NONE and the node's plane */
+	uint32_t withhold;    /* place in its node's forced order of withholding, or TOPO_NONE */
 	uint32_t system_port; /* Ethernet ports of interface nodes; else TOPO_NONE */
 	bool ethernet;        /* false: fabric port, cells */
 	struct dsf_mac mac;
@@ -145,7 +149,10 @@ struct topo {
 	uint32_t nodes_count, ports_count, links_count;
 	uint32_t switches_count; /* switch indexes are below this */
 	/* Derived once, so that no device needs a search or a table of its own. */
-	const uint32_t *switch_node;           /* [switches_count]: node of a switch index */
+	const uint32_t *switch_node;    /* [switches_count]: node of a switch index */
+	const uint32_t *switch_cluster; /* [switches_count]: cluster of it, or TOPO_NONE */
+	const uint64_t *below;          /* [switches_count][switch_words]: see topo_below */
+	uint32_t switch_words;
 	const uint32_t *system_port_port;      /* [switches_count * 64]: port, or TOPO_NONE */
 	const struct topo_endpoint *endpoints; /* ranks: by host, then rail */
 	uint32_t endpoints_count;
@@ -155,6 +162,13 @@ struct topo {
 	const uint32_t *nodes_by_name; /* [nodes_count]: sorted by name */
 	const char *names;             /* what the nodes' names point into */
 };
+
+/* The interface nodes to which cells of a fabric node can only descend, as a bitset of switch_words
+ * over switch indexes: those at an FDSW's own links; at an SDSW all that its FDSWs have. */
+static inline const uint64_t *topo_below(const struct topo *t, uint32_t switch_index)
+{
+	return t->below + (size_t)switch_index * t->switch_words;
+}
 
 struct topo_endpoint topo_endpoint(const struct topo *t, uint32_t rank);
 

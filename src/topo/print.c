@@ -61,6 +61,35 @@ static const char *draw_name(enum topo_draw draw)
 	return "?";
 }
 
+/* Nodes that have forced orders, with their ports by place. */
+static void add_orders(struct text *x, const struct topo *t)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < t->nodes_count; i++) {
+		const struct topo_node *n = &t->nodes[i];
+		uint32_t placed = 0;
+
+		for (uint32_t place = 0; place < n->ports_count; place++) {
+			for (uint32_t k = 0; k < n->ports_count; k++) {
+				if (topo_node_port(t, n, k)->withhold != place)
+					continue;
+				if (placed == 0)
+					add(x, "%s{\"node\": \"%s\", \"ports\": [",
+						any ? ", " : ", \"orders\": [", n->name);
+				add(x, "%s\"%s\"", placed > 0 ? ", " : "",
+					topo_node_port(t, n, k)->name);
+				placed++;
+			}
+		}
+		if (placed > 0)
+			add(x, "]}");
+		any = any || placed > 0;
+	}
+	if (any)
+		add(x, "]");
+}
+
 static void add_settings(struct text *x, const struct topo *t)
 {
 	const struct topo_fabric *f = &t->fabric;
@@ -76,11 +105,14 @@ static void add_settings(struct text *x, const struct topo *t)
 		"\"train_bytes\": %u, \"input_balanced\": %s, \"draw\": \"%s\", \"voq_bytes\": %u, "
 		"\"buffer_bytes\": %u, \"ecn_min\": %" PRIu64 ", \"reach_refresh\": %" PRIu64
 		", \"reassembly_timeout\": %" PRIu64 ", \"credit_watchdog\": %" PRIu64
-		", \"weights\": {\"rdma\": %u, \"default\": %u}},\n",
+		", \"weights\": {\"rdma\": %u, \"default\": %u}",
 		mode_name(f->mode), f->cell_bytes, f->credit_bytes, f->train_bytes,
 		f->input_balanced ? "true" : "false", draw_name(f->draw), f->voq_bytes,
 		f->buffer_bytes, f->ecn_min_ns, f->reach_refresh_ns, f->reassembly_timeout_ns,
 		f->credit_watchdog_ns, f->weight_rdma, f->weight_default);
+	if (f->draw == TOPO_DRAW_FORCED)
+		add_orders(x, t);
+	add(x, "},\n");
 	add(x, "  \"transport\": {\"name\": \"%s\", \"paths\": %u, \"payload_bytes\": %u},\n",
 		t->transport.name == TOPO_TRANSPORT_METAROCE ? "metaroce" : "rocev2",
 		t->transport.paths, t->transport.payload_bytes);

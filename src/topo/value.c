@@ -124,8 +124,8 @@ static int read_uint64(const struct topo_reader *r, const struct topo_path *path
 	return 0;
 }
 
-static const struct dsf_unit rate_units[] = { { "K", 1000 }, { "M", 1000000 },
-	{ "G", 1000000000 }, { "T", 1000000000000 }, { NULL, 0 } };
+static const struct dsf_unit rate_units[] = { { "K", 1000 }, { "M", 1000000 }, { "G", 1000000000 },
+	{ "T", 1000000000000 }, { NULL, 0 } };
 static const struct dsf_unit time_units[] = { { "ns", 1 }, { "us", NS_PER_US }, { "ms", NS_PER_MS },
 	{ "s", NS_PER_S }, { NULL, 0 } };
 static const struct dsf_unit share_units[] = { { "%", 10000 }, { NULL, 0 } };

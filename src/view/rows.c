@@ -157,6 +157,27 @@ static bool reachability_row(
 	       view_json_add_bool(o, "cut_by_balance", r->cut_by_balance);
 }
 
+static bool balance_row(cJSON *o, const struct topo *t, const struct node_row_balance *r)
+{
+	char cluster[32];
+	const char *group = "down";
+
+	switch (r->kind) {
+	case FABRIC_BALANCE_DOWN: break;
+	case FABRIC_BALANCE_UP: group = "up"; break;
+	case FABRIC_BALANCE_NODE: group = node_name(t, r->key); break;
+	case FABRIC_BALANCE_CLUSTER:
+		snprintf(cluster, sizeof(cluster), "cluster %u", r->key);
+		group = cluster;
+		break;
+	}
+	return view_json_add_text(o, "destination", node_name(t, r->destination)) &&
+	       view_json_add_text(o, "group", group) &&
+	       ADD_NUMBERS(o, { "input", r->input }, { "output", r->output },
+		       { "allowed", r->allowed }) &&
+	       view_json_add_bool(o, "balanced", r->balanced);
+}
+
 static bool voq_row(cJSON *o, const struct node_row_voq *r)
 {
 	return ADD_NUMBERS(o, { "system_port", r->system_port }) &&
@@ -294,6 +315,7 @@ static bool fill(const struct view_rows *v, cJSON *o, const struct node_row *row
 	case NODE_QUERY_PORT: return port_row(o, t, row->node, &row->port);
 	case NODE_QUERY_COUNTERS: return counters_row(o, &row->counters, &v->driver);
 	case NODE_QUERY_REACHABILITY: return reachability_row(o, t, row->node, &row->reachability);
+	case NODE_QUERY_BALANCE: return balance_row(o, t, &row->balance);
 	case NODE_QUERY_VOQ: return voq_row(o, &row->voq);
 	case NODE_QUERY_SYSTEM_PORT: return system_port_row(o, t, &row->system_port);
 	case NODE_QUERY_NDP: return neighbor_row(o, t, &row->neighbor);
@@ -346,6 +368,7 @@ static const char *const query_names[] = {
 	[NODE_QUERY_PORT] = "port",
 	[NODE_QUERY_COUNTERS] = "counters",
 	[NODE_QUERY_REACHABILITY] = "reachability",
+	[NODE_QUERY_BALANCE] = "inputbalance",
 	[NODE_QUERY_VOQ] = "voq",
 	[NODE_QUERY_SYSTEM_PORT] = "system_port",
 	[NODE_QUERY_NDP] = "ndp",

@@ -30,6 +30,10 @@ static const struct command {
 		{ { "NODE", "node", 0 }, { "DESTINATION", "destination", 0 },
 			{ "CUT", "cut_by_balance", 0 }, { "OUTPUT", "output", 0 },
 			{ "ADVERTISED", "advertised", 0 }, { "WITHDRAWN", "withdrawn", 0 } } },
+	[VIEW_SHOW_BALANCE] = { { "fabric", "inputbalance" }, NODE_QUERY_BALANCE,
+		{ { "NODE", "node", 0 }, { "DESTINATION", "destination", 0 },
+			{ "GROUP", "group", 0 }, { "INPUT", "input", 0 }, { "OUTPUT", "output", 0 },
+			{ "ALLOWED", "allowed", 0 }, { "BALANCED", "balanced", 0 } } },
 	[VIEW_SHOW_TOPOLOGY] = { { "fabric", "topology" }, NODE_QUERY_PORT,
 		{ { "A", "a", 0 }, { "B", "b", 0 }, { "KIND", "kind", 0 },
 			{ "RATE", "rate_bps", VIEW_TABLE_RATE },
@@ -153,7 +157,8 @@ int view_show_parse(const struct topo *t, const char *const *words, size_t count
 	show->what = (enum view_show_what)(command - commands);
 	if (taken == plain_count)
 		return 0;
-	if (show->what == VIEW_SHOW_REACHABILITY && plain_count == taken + 1)
+	if ((show->what == VIEW_SHOW_REACHABILITY || show->what == VIEW_SHOW_BALANCE) &&
+		plain_count == taken + 1)
 		return find_node(t, plain[taken], &show->destination, why);
 	snprintf(why, VIEW_SHOW_WHY_MAX, "%.64s has no part %.64s", view_show_name(show->what),
 		plain[taken]);
@@ -164,6 +169,7 @@ const char *view_show_name(enum view_show_what what)
 {
 	switch (what) {
 	case VIEW_SHOW_REACHABILITY: return "fabric reachability";
+	case VIEW_SHOW_BALANCE: return "fabric inputbalance";
 	case VIEW_SHOW_TOPOLOGY: return "fabric topology";
 	case VIEW_SHOW_FABRIC:
 	case VIEW_SHOW_SYSTEM_PORT:

@@ -13,6 +13,7 @@
 enum view_show_what {
 	VIEW_SHOW_FABRIC,
 	VIEW_SHOW_REACHABILITY,
+	VIEW_SHOW_BALANCE,
 	VIEW_SHOW_TOPOLOGY,
 	VIEW_SHOW_SYSTEM_PORT,
 	VIEW_SHOW_VOQ,
@@ -28,7 +29,7 @@ enum view_show_what {
 struct view_show {
 	enum view_show_what what;
 	uint32_t node;        /* TOPO_NONE: the whole lab */
-	uint32_t destination; /* reachability: of this node alone; TOPO_NONE: all */
+	uint32_t destination; /* reachability, inputbalance: of this node alone; TOPO_NONE: all */
 };
 
 struct view_show_source {

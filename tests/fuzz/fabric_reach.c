@@ -1,6 +1,7 @@
 /*
  * Reachability of a leaf against peers that say anything, at any time. After each step the tables
- * must agree with what the peers said last over the links that are live.
+ * must agree with what the peers said last over the links that are live, and what is told must be
+ * balanced.
  */
 #include <stdlib.h>
 #include "fabric/reach.h"
@@ -17,6 +18,24 @@ static void require(bool held)
 {
 	if (!held)
 		abort();
+}
+
+static void check_told(const struct fabric_reach *r, uint32_t d, bool direct)
+{
+	uint64_t told = fabric_reach_told(r, d)[0], withheld = fabric_reach_withheld(r, d)[0];
+	struct fabric_balance_view view;
+
+	require((told & withheld) == 0 && ((told | withheld) & ~r->live[0]) == 0);
+	require(told == 0 || dsf_bitset_has(r->any, d));
+	for (uint32_t i = 0; i < PORTS; i++) {
+		uint64_t set[DSF_BITSET_WORDS(SWITCHES)];
+
+		fabric_reach_advertised(r, i, set);
+		require(dsf_bitset_has(set, d) == (told >> i & 1u));
+	}
+	for (uint32_t i = 0; i < r->balance.groups_count; i++)
+		if (fabric_balance_view(&r->balance, i, d, direct, &told, &view))
+			require(view.balanced);
 }
 
 static void check(const struct fabric_reach *r)
@@ -41,6 +60,8 @@ static void check(const struct fabric_reach *r)
 
 		require(dsf_bitset_has(r->any, d) == (ports[0] != 0));
 		require(dsf_bitset_has(r->direct, d) == direct);
+		require(fabric_reach_cut(r, d) == (ports[0] == 0 && r->unbalanced_count[d] > 0));
+		check_told(r, d, direct);
 	}
 }
 
@@ -67,8 +88,9 @@ static size_t step(struct fabric_reach *r, const uint8_t *data, size_t size, dsf
 		for (uint32_t from = 0; data[1] > 0 && fabric_reach_next_send(r, &from);) {
 			uint8_t payload[480];
 
-			require(fabric_reach_output(r, from, 0, payload, sizeof(payload)) ==
-				4 + (SWITCHES + 7) / 8);
+			size = fabric_reach_output(r, from, 0, payload, sizeof(payload));
+			require(size == 4 + (SWITCHES + 7) / 8 ||
+				size == 4 + 2 * ((SWITCHES + 7) / 8));
 		}
 		while (fabric_reach_next_changed(r, &destination))
 			require(destination < SWITCHES);
@@ -79,7 +101,18 @@ static size_t step(struct fabric_reach *r, const uint8_t *data, size_t size, dsf
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const uint64_t tells[DSF_BITSET_WORDS(SWITCHES)] = { ~7ull << 10, ~0ull };
+	static const struct fabric_peer peers[PORTS] = {
+		{ .tier = FABRIC_TIER_INTERFACE, .switch_index = 10, .capacity = 1 },
+		{ .tier = FABRIC_TIER_INTERFACE, .switch_index = 11, .capacity = 2 },
+		{ .tier = FABRIC_TIER_INTERFACE, .switch_index = 11, .capacity = 1 },
+		{ .tier = FABRIC_TIER_SPINE, .switch_index = 13, .capacity = 3, .tells = tells },
+		{ .tier = FABRIC_TIER_SPINE, .switch_index = 14, .capacity = 1, .tells = tells },
+	};
 	struct fabric_reach_config config = { .self = 9,
+		.peers = peers,
+		.balanced = true,
+		.draw = { .siblings = 1 },
 		.tier = FABRIC_TIER_LEAF,
 		.ports_count = PORTS,
 		.switches_count = SWITCHES,
@@ -90,9 +123,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	dsf_instant now = { 0 };
 
 	require(fabric_reach_init(&reach, &memory.memory, &config) == 0);
-	for (uint32_t i = 0; i < PORTS; i++)
-		fabric_reach_add_port(&reach, i, i < 3 ? FABRIC_TIER_INTERFACE : FABRIC_TIER_SPINE,
-			(uint16_t)(10 + i));
 	while (size >= 2) {
 		size_t used = step(&reach, data, size, &now);
 

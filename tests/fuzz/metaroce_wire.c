@@ -39,7 +39,7 @@ static void ack_again(const uint8_t *bytes, size_t size)
 		struct metaroce_pblk pblk;
 		uint8_t again[METAROCE_PBLK_SIZE];
 		uint32_t at = METAROCE_MCH_SIZE + METAROCE_ACKH_SIZE + 4u * ack.planes +
-			METAROCE_PBLK_SIZE * i;
+			      METAROCE_PBLK_SIZE * i;
 
 		metaroce_wire_pblk_decode(bytes, &ack, i, &pblk);
 		must(pblk.path < METAROCE_PATHS_MAX);

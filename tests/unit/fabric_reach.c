@@ -11,13 +11,21 @@ static struct test_memory memory = TEST_MEMORY(memory);
 static struct fabric_reach reach;
 static dsf_instant now;
 
-static int open_reach(struct fabric_reach *r, enum fabric_tier tier, uint16_t self, uint32_t ports,
-	uint32_t switches)
+/* An FDSW: ports 0 and 1 to interface nodes 10 and 11, 2 to a spine 20, 3 isn't fabric. */
+static int open_reach(struct fabric_reach *r)
 {
-	struct fabric_reach_config config = { .self = self,
-		.tier = tier,
-		.ports_count = ports,
-		.switches_count = switches,
+	static const struct fabric_peer peers[4] = {
+		{ .tier = FABRIC_TIER_INTERFACE, .switch_index = 10, .capacity = 1 },
+		{ .tier = FABRIC_TIER_INTERFACE, .switch_index = 11, .capacity = 1 },
+		{ .tier = FABRIC_TIER_SPINE, .switch_index = 20, .capacity = 1 },
+	};
+	struct fabric_reach_config config = { .self = 5,
+		.tier = FABRIC_TIER_LEAF,
+		.ports_count = 4,
+		.switches_count = SWITCHES,
+		.peers = peers,
+		.balanced = true,
+		.draw = { .siblings = 1 },
 		.cell_bytes = 512,
 		.refresh_ns = REFRESH_NS,
 		.first_refresh_at = dsf_time_after(now, REFRESH_NS) };
@@ -25,14 +33,10 @@ static int open_reach(struct fabric_reach *r, enum fabric_tier tier, uint16_t se
 	return fabric_reach_init(r, &memory.memory, &config);
 }
 
-/* An FDSW: ports 0 and 1 to interface nodes 10 and 11, 2 to a spine 20, 3 isn't fabric. */
 static void open_leaf(void)
 {
 	now = (dsf_instant){ 1000 };
-	open_reach(&reach, FABRIC_TIER_LEAF, 5, 4, SWITCHES);
-	fabric_reach_add_port(&reach, 0, FABRIC_TIER_INTERFACE, 10);
-	fabric_reach_add_port(&reach, 1, FABRIC_TIER_INTERFACE, 11);
-	fabric_reach_add_port(&reach, 2, FABRIC_TIER_SPINE, 20);
+	open_reach(&reach);
 	for (uint32_t i = 0; i < 3; i++)
 		fabric_reach_carrier(&reach, i, true, now);
 }
@@ -336,10 +340,16 @@ static void flaps(void)
 /* A set larger than a cell goes out in parts, whole words each, at any cell size. */
 static void parts(uint32_t switches, uint32_t cell_bytes)
 {
+	static const struct fabric_peer peers[2] = {
+		{ .tier = FABRIC_TIER_LEAF, .switch_index = 2, .capacity = 1 },
+		{ .tier = FABRIC_TIER_LEAF, .switch_index = 2, .capacity = 1 },
+	};
 	struct fabric_reach_config config = { .self = 1,
 		.tier = FABRIC_TIER_SPINE,
 		.ports_count = 2,
 		.switches_count = switches,
+		.peers = peers,
+		.draw = { .siblings = 1 },
 		.cell_bytes = cell_bytes,
 		.refresh_ns = REFRESH_NS };
 	struct fabric_reach other;
@@ -351,8 +361,6 @@ static void parts(uint32_t switches, uint32_t cell_bytes)
 	fabric_reach_init(&reach, &memory.memory, &config);
 	fabric_reach_init(&other, &memory.memory, &config);
 	for (uint32_t i = 0; i < 2; i++) {
-		fabric_reach_add_port(&reach, i, FABRIC_TIER_LEAF, 2);
-		fabric_reach_add_port(&other, i, FABRIC_TIER_LEAF, 2);
 		fabric_reach_carrier(&reach, i, true, now);
 		fabric_reach_carrier(&other, i, true, now);
 		fabric_reach_heard(&reach, i, true, now);
@@ -364,7 +372,7 @@ static void parts(uint32_t switches, uint32_t cell_bytes)
 
 		if (switches - first < 64)
 			word[3] = (uint8_t)(switches - first);
-		wrong += fabric_reach_input(&reach, 0, word, sizeof(word), now) != 0;
+		wrong += fabric_reach_input(&reach, 0, word, 4 + (word[3] + 7) / 8, now) != 0;
 	}
 	for (part = 0; (size = fabric_reach_output(&reach, 1, part, payload, sizeof(payload))) > 0;
 		part++) {
@@ -386,8 +394,7 @@ static void no_memory(void)
 {
 	for (unsigned long nth = 1; nth <= 6; nth++) {
 		memory.fail_at = nth;
-		TAP_EQ(open_reach(&reach, FABRIC_TIER_LEAF, 5, 4, SWITCHES), -DSF_E_NOMEM,
-			"init fails at allocation %lu", nth);
+		TAP_EQ(open_reach(&reach), -DSF_E_NOMEM, "init fails at allocation %lu", nth);
 		TAP_EQ(memory.live, 0, "without a leak");
 	}
 	memory.fail_at = 0;

@@ -22,21 +22,24 @@ static int open_spray(uint64_t seed)
 /* Ports 0 to 8, of which those in live reach the destination. */
 static void open_all(uint32_t live, uint64_t seed)
 {
+	struct fabric_peer peers[PORTS];
 	struct fabric_reach_config config = { .self = 1,
 		.tier = FABRIC_TIER_INTERFACE,
+		.peers = peers,
 		.ports_count = PORTS,
 		.switches_count = SWITCHES,
 		.cell_bytes = 512,
 		.refresh_ns = 45000 };
 	static const uint8_t payload[] = { 0, 0, 0, 8, 1u << DESTINATION };
 
+	for (uint32_t i = 0; i < PORTS; i++)
+		peers[i] = (struct fabric_peer){ .tier = FABRIC_TIER_LEAF, .switch_index = 20 };
 	fabric_ports_init(&ports, &memory.memory, PORTS, 1, FABRIC_TRAIN_MAX, seed);
 	fabric_reach_init(&reach, &memory.memory, &config);
 	open_spray(seed);
 	for (uint32_t i = 0; i < PORTS; i++) {
 		ports.ports[i].rate_bps = RATE;
 		fabric_port_carrier(&ports, i, true, now);
-		fabric_reach_add_port(&reach, i, FABRIC_TIER_LEAF, 20);
 		if (!(live >> i & 1u))
 			continue;
 		fabric_reach_carrier(&reach, i, true, now);
