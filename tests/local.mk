@@ -31,6 +31,7 @@ UNIT_TESTS += tests/unit/base_trace
 UNIT_TESTS += tests/unit/base_units
 
 # fabric
+UNIT_TESTS += tests/unit/fabric_balance
 UNIT_TESTS += tests/unit/fabric_cell
 UNIT_TESTS += tests/unit/fabric_credit
 UNIT_TESTS += tests/unit/fabric_packet
@@ -93,6 +94,8 @@ FABRIC_SIM_SOURCES += tests/sim/generator.c tests/sim/generator.h
 FABRIC_SIM_SOURCES += tests/sim/lab.c tests/sim/lab.h
 SIM_TESTS += tests/sim/fabric_faults
 tests_sim_fabric_faults_SOURCES = tests/sim/fabric_faults.c $(FABRIC_SIM_SOURCES)
+SIM_TESTS += tests/sim/fabric_figures
+tests_sim_fabric_figures_SOURCES = tests/sim/fabric_figures.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_repeat
 tests_sim_fabric_repeat_SOURCES = tests/sim/fabric_repeat.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_load

@@ -9,8 +9,8 @@
 #define QUANTUM_WALL_NS 250000u
 /* Of the cores' time, by the costs above. The rest goes to wake-ups and cache misses: on two cores
  * saturated labs were valid and within 3 % of the simulator from half of what this gives. */
-#define LOAD_PERCENT    7u
-#define WIRE_BYTES      170u /* transport, UDP, IPv6 headers and 24 B of wire around a payload */
+#define LOAD_PERCENT 7u
+#define WIRE_BYTES   170u /* transport, UDP, IPv6 headers and 24 B of wire around a payload */
 
 /* Kernel memory of a namespace and a veth pair (upper ends of what was measured), of a process at
  * rest, and of its receive buffers (64 x 16 KB on cell ports, 128 x 9.2 KB on Ethernet ports). */

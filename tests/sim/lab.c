@@ -98,7 +98,7 @@ void lab_open_text(struct lab *l, const char *text, uint64_t seed)
 	open_sim(l, seed);
 }
 
-void lab_open(struct lab *l, const char *file, uint64_t seed)
+const char *lab_read(const char *file)
 {
 	const char *source = getenv("DSF_SOURCE");
 	static char text[1 << 16];
@@ -113,7 +113,12 @@ void lab_open(struct lab *l, const char *file, uint64_t seed)
 	size = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);
 	text[size] = '\0';
-	lab_open_text(l, text, seed);
+	return text;
+}
+
+void lab_open(struct lab *l, const char *file, uint64_t seed)
+{
+	lab_open_text(l, lab_read(file), seed);
 }
 
 void lab_open_zone(struct lab *l, const struct lab_zone *z, uint64_t seed)

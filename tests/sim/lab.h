@@ -49,6 +49,9 @@ bool lab_result(bool held, const char *file, int line, const char *text, const c
 /* Opens a shipped topology by its file name, or one whose text is given. Ends the program when it
  * can't. Ready within 10 ms of virtual time, or the check fails. */
 void lab_open(struct lab *l, const char *file, uint64_t seed);
+
+/* The text of a shipped topology, until the next call. */
+const char *lab_read(const char *file);
 void lab_open_text(struct lab *l, const char *text, uint64_t seed);
 void lab_close(struct lab *l);
 
