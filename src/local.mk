@@ -73,6 +73,7 @@ libtopo_la_SOURCES += src/topo/expand.c
 libtopo_la_SOURCES += src/topo/explicit.c
 libtopo_la_SOURCES += src/topo/file.c src/topo/file.h
 libtopo_la_SOURCES += src/topo/finish.c
+libtopo_la_SOURCES += src/topo/fixed.c src/topo/fixed.h
 libtopo_la_SOURCES += src/topo/keys.c src/topo/keys.h
 libtopo_la_SOURCES += src/topo/locate.c src/topo/locate.h
 libtopo_la_SOURCES += src/topo/memory.c src/topo/memory.h

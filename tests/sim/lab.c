@@ -55,7 +55,11 @@ static void run_kept(void (*test)(uint64_t seed))
 
 int lab_main(int argc, char **argv, void (*test)(uint64_t seed), uint64_t seeds)
 {
+	const char *more = getenv("DSF_SEEDS");
+
 	program = argv[0];
+	if (more != NULL)
+		seeds = strtoull(more, NULL, 0);
 	for (int i = 1; i < argc; i++)
 		run_seed(test, strtoull(argv[i], NULL, 0));
 	for (uint64_t seed = 1; argc == 1 && seed <= seeds; seed++)

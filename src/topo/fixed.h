@@ -1,0 +1,36 @@
+/*
+ * fixed.h - what a cell fabric comes to when links have failed, without a packet
+ *
+ * The planner's own way to the fixed point that the devices find by telling each other (fabric/
+ * reach.h, fabric/balance.h): for one destination at a time, tier by tier, from the wiring, the
+ * failed links and the seed alone. Nothing of src/fabric is used; the two are compared in tests.
+ * Three passes over the links say who hears of the destination on which port: in a healthy fabric;
+ * with the failures, if nobody withheld anything; and with both.
+ */
+#ifndef DSF_TOPO_FIXED_H
+#define DSF_TOPO_FIXED_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "topo/model.h"
+
+struct topo_fixed;
+
+/* Port numbers of a node as bitsets, valid until the next call. */
+struct topo_fixed_row {
+	const uint64_t *output;     /* destination is heard */
+	const uint64_t *advertised; /* it is told */
+	const uint64_t *withdrawn;  /* it would be told, but for Input Balanced Mode */
+	bool cut_by_balance;        /* not reached, though it would be */
+};
+
+/* failed: a bitset over links, borrowed; seed: of the draws. NULL when memory is short. */
+struct topo_fixed *topo_fixed_new(const struct topo *t, const uint64_t *failed, uint64_t seed);
+void topo_fixed_free(struct topo_fixed *f);
+
+/* Computes the fixed point of an interface node's reachability. */
+void topo_fixed_destination(struct topo_fixed *f, uint32_t node);
+
+/* Does a node belong to the fabric of that destination? Then its row. */
+bool topo_fixed_row(struct topo_fixed *f, uint32_t node, struct topo_fixed_row *row);
+
+#endif
