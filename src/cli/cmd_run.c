@@ -1,12 +1,9 @@
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 #include "cli/commands.h"
@@ -141,38 +138,6 @@ static bool fabric_now(struct session *s, uint64_t *now_ns)
 	return answers != NULL;
 }
 
-/* The spec as the hosts read it (uring/request.c). */
-static cJSON *spec_json(const struct workload_spec *w, uint64_t start_ns)
-{
-	cJSON *spec = cJSON_CreateObject(), *flows = cJSON_CreateArray();
-	bool made = spec != NULL && flows != NULL;
-
-	for (uint32_t i = 0; made && i < w->flows_count; i++) {
-		double pair[2] = { w->flows[i].source, w->flows[i].target };
-
-		made = view_json_append(flows, cJSON_CreateDoubleArray(pair, 2));
-	}
-	made = made && view_json_add_text(spec, "kind", workload_kind_name(w->kind)) &&
-	       view_json_add_u64(spec, "size_bytes", w->size_bytes) &&
-	       view_json_add_u64(spec, "iterations", w->iterations) &&
-	       view_json_add_u64(spec, "rate_bps", w->rate_bps) &&
-	       view_json_add_u64(spec, "dscp", w->dscp) &&
-	       view_json_add_u64(spec, "seed", w->seed) &&
-	       view_json_add_u64(spec, "start_at_ns", start_ns + w->start_at.ns) &&
-	       view_json_add(spec, "plane",
-		       w->plane == UINT32_MAX ? cJSON_CreateNull() : cJSON_CreateNumber(w->plane));
-	if (made && dsf_time_is_never(w->stop_at))
-		made = view_json_add(spec, "stop_at_ns", cJSON_CreateNull());
-	else if (made)
-		made = view_json_add_u64(spec, "stop_at_ns", start_ns + w->stop_at.ns);
-	if (made && view_json_add(spec, "flows", flows))
-		return spec;
-	if (!made)
-		cJSON_Delete(flows);
-	cJSON_Delete(spec);
-	return NULL;
-}
-
 static bool start(struct session *s)
 {
 	uint64_t now_ns, dilation = s->topo->time_dilation > 0 ? s->topo->time_dilation : 1;
@@ -186,7 +151,7 @@ static bool start(struct session *s)
 		!fabric_now(s, &now_ns))
 		return false;
 	request = cJSON_CreateObject();
-	spec = spec_json(&s->workload.spec,
+	spec = cli_workload_json(&s->workload.spec,
 		now_ns + MARGIN_WALL_NS / dilation + WORKLOAD_START_RTTS * s->topo->base_rtt_ns);
 	if (request == NULL || !view_json_add_text(request, "op", "workload") ||
 		!view_json_add(request, "spec", spec)) {
@@ -352,24 +317,6 @@ static const char *get_option(const void *user, const char *option)
 	return cli_option(user, option);
 }
 
-/* One run at a time: its workload, its counters and its fidelity are the whole lab's. The lock is
- * on the lab's own file and ends with this process. False: told. */
-static bool lock_lab(const char *lab)
-{
-	char path[LAB_PATH_MAX];
-	int fd = open(lab_path(path, lab, "lab.json"), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return true;
-	if (fd >= 0 && errno == EWOULDBLOCK)
-		log_err("run: lab %s: another run is under way", lab);
-	else
-		log_err("run: %s: %s", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return false;
-}
-
 static int run(int argc, char **argv, const struct cli_options *options)
 {
 	struct session s = { .options = options };
@@ -393,7 +340,7 @@ static int run(int argc, char **argv, const struct cli_options *options)
 		sigaction(SIGTERM, &action, NULL);
 		code = lab_call_open(&s.client, lab);
 		if (code == CLI_OK) {
-			code = lock_lab(lab) ? run_in_lab(&s) : CLI_FAILED;
+			code = lab_call_lock("run", lab) ? run_in_lab(&s) : CLI_FAILED;
 			lab_client_close(&s.client);
 		}
 		cli_workload_free(&s.workload);

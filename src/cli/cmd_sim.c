@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/output.h"
+#include "cli/sim_drill.h"
 #include "cli/topology.h"
 #include "cli/units.h"
 #include "cli/workload.h"
@@ -190,6 +191,20 @@ static bool summarize(struct session *s)
 	return false;
 }
 
+static bool play_drill(struct session *s, const char *words)
+{
+	cJSON *result;
+	char *text;
+	int code = cli_sim_drill(s->sim, s->topo, words, &result, &text);
+
+	if (code != CLI_OK)
+		s->code = code;
+	if (text != NULL)
+		return add_result(s, words, result, text);
+	cJSON_Delete(result);
+	return false;
+}
+
 static bool act(struct session *s)
 {
 	const char *command, *until = cli_option(s->options, "until");
@@ -208,6 +223,9 @@ static bool act(struct session *s)
 			dsf_time_after(sim_now(s->sim), 4 * s->topo->fabric.reach_refresh_ns));
 	for (int i = 0; (command = cli_option_at(s->options, "run", i)) != NULL; i++)
 		if (!run_workload(s, command))
+			return false;
+	for (int i = 0; (command = cli_option_at(s->options, "drill", i)) != NULL; i++)
+		if (!play_drill(s, command))
 			return false;
 	if (until != NULL) {
 		if (!units_fabric_duration(until, s->topo->time_dilation, &until_ns)) {
@@ -280,6 +298,7 @@ static int run(int argc, char **argv, const struct cli_options *options)
 static const struct cli_option options[] = {
 	{ "fail", "LINK", true, "takes NODE:IF's link down, after the lab has converged" },
 	{ "run", "WORKLOAD", true, "runs a workload: 'permutation --size 1M --iterations 4'" },
+	{ "drill", "DRILL", true, "plays a drill: its file, or 'random --seed 7 --duration 2ms'" },
 	{ "show", "WORDS", true, "shows state at the end: 'fabric reachability'" },
 	{ "until", "T", false, "goes on until this instant of fabric time before it shows" },
 	{ "seed", "N", false, "seed of the simulation; default: the file's" },
@@ -297,7 +316,9 @@ const struct cli_command cmd_sim = {
 		"are what the live commands `run` and `show` would print; several make a list of\n"
 		"{\"command\", \"result\"}. The same file, options and seed give the same run to "
 		"the\n"
-		"last event (trace_hash). Exits 1 when a workload was not verified.",
+		"last event (trace_hash). Exits 1 when a workload was not verified "
+		"or\n"
+		"a drill did not hold.",
 	.options = options,
 	.words_min = 1,
 	.words_max = 1,

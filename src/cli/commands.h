@@ -6,6 +6,7 @@
 #include "cli/options.h"
 
 extern const struct cli_command cmd_capture;
+extern const struct cli_command cmd_chaos;
 extern const struct cli_command cmd_doctor;
 extern const struct cli_command cmd_down;
 extern const struct cli_command cmd_exec;

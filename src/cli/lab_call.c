@@ -1,7 +1,9 @@
 #include "cli/lab_call.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include <cjson/cJSON.h>
 #include "cli/json_span.h"
@@ -120,4 +122,20 @@ int lab_call_term(const struct cli_options *options, const char *option, const c
 	snprintf(text, size, ",\"%s\":%llu%s", key, (unsigned long long)ns,
 		wall ? ",\"wall\":true" : "");
 	return CLI_OK;
+}
+
+bool lab_call_lock(const char *what, const char *lab)
+{
+	char path[LAB_PATH_MAX];
+	int fd = open(lab_path(path, lab, "lab.json"), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return true;
+	if (fd >= 0 && errno == EWOULDBLOCK)
+		log_err("%s: lab %s: another run or drill is under way", what, lab);
+	else
+		log_err("%s: %s: %s", what, path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return false;
 }

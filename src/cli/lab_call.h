@@ -35,4 +35,8 @@ int lab_call_once(const char *lab, const char *request);
 int lab_call_term(const struct cli_options *options, const char *option, const char *key,
 	char *text, size_t size);
 
+/* One run or drill at a time: its workload, its counters and its fidelity are the whole lab's. The
+ * lock is on the lab's own file and ends with this process. False: told. */
+bool lab_call_lock(const char *what, const char *lab);
+
 #endif

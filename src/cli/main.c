@@ -32,6 +32,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_shell,
 	&cmd_capture,
 	&cmd_run,
+	&cmd_chaos,
 	&cmd_link,
 	&cmd_node,
 	&cmd_help,

@@ -35,7 +35,7 @@ static bool program_folder(char *folder, size_t size)
 	return true;
 }
 
-void cli_find_topology(const char *word, char *path, size_t size)
+void cli_find_data(const char *data, const char *word, char *path, size_t size)
 {
 	char folder[PATH_MAX];
 	const char *roots[2] = { program_folder(folder, sizeof(folder)) ? folder : NULL,
@@ -50,11 +50,16 @@ void cli_find_topology(const char *word, char *path, size_t size)
 		if (snprintf(path, size, "%s/%s", roots[i], word) < (int)size &&
 			access(path, F_OK) == 0)
 			return;
-		if (snprintf(path, size, "%s/topologies/%s", roots[i], word) < (int)size &&
+		if (snprintf(path, size, "%s/%s/%s", roots[i], data, word) < (int)size &&
 			access(path, F_OK) == 0)
 			return;
 	}
 	snprintf(path, size, "%s", word);
+}
+
+void cli_find_topology(const char *word, char *path, size_t size)
+{
+	cli_find_data("topologies", word, path, size);
 }
 
 /* The whole file; -errno, or -EFBIG above the limit. The caller frees *text. */

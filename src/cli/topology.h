@@ -13,6 +13,9 @@ bool cli_is_file(const char *word);
  * datadir; each also in its topologies/. Into path[size]; word itself when there is none. */
 void cli_find_topology(const char *word, char *path, size_t size);
 
+/* The same for another folder of data: "drills". */
+void cli_find_data(const char *folder, const char *word, char *path, size_t size);
+
 /* Reads the file that word names and loads it. CLI_OK and *out, which the caller frees by
  * topo_free; else the error is told and the exit code returned. */
 int cli_load_topology(const char *word, struct topo **out);

@@ -5,6 +5,7 @@
 #include "cli/log.h"
 #include "cli/units.h"
 #include "metaroce/metaroce.h"
+#include "view/json.h"
 
 #define SIZE_DEFAULT       (1u << 20)
 #define UDP_SIZE_DEFAULT   4096u
@@ -288,4 +289,35 @@ int cli_workload_parse(struct cli_workload *w, const struct topo *t, const char 
 		status = cli_workload_make(w, t, words.word[0], get_word, &words);
 	free(words.text);
 	return status;
+}
+
+cJSON *cli_workload_json(const struct workload_spec *w, uint64_t start_ns)
+{
+	cJSON *spec = cJSON_CreateObject(), *flows = cJSON_CreateArray();
+	bool made = spec != NULL && flows != NULL;
+
+	for (uint32_t i = 0; made && i < w->flows_count; i++) {
+		double pair[2] = { w->flows[i].source, w->flows[i].target };
+
+		made = view_json_append(flows, cJSON_CreateDoubleArray(pair, 2));
+	}
+	made = made && view_json_add_text(spec, "kind", workload_kind_name(w->kind)) &&
+	       view_json_add_u64(spec, "size_bytes", w->size_bytes) &&
+	       view_json_add_u64(spec, "iterations", w->iterations) &&
+	       view_json_add_u64(spec, "rate_bps", w->rate_bps) &&
+	       view_json_add_u64(spec, "dscp", w->dscp) &&
+	       view_json_add_u64(spec, "seed", w->seed) &&
+	       view_json_add_u64(spec, "start_at_ns", start_ns + w->start_at.ns) &&
+	       view_json_add(spec, "plane",
+		       w->plane == UINT32_MAX ? cJSON_CreateNull() : cJSON_CreateNumber(w->plane));
+	if (made && dsf_time_is_never(w->stop_at))
+		made = view_json_add(spec, "stop_at_ns", cJSON_CreateNull());
+	else if (made)
+		made = view_json_add_u64(spec, "stop_at_ns", start_ns + w->stop_at.ns);
+	if (made && view_json_add(spec, "flows", flows))
+		return spec;
+	if (!made)
+		cJSON_Delete(flows);
+	cJSON_Delete(spec);
+	return NULL;
 }

@@ -3,6 +3,7 @@
  */
 #ifndef DSF_CLI_WORKLOAD_H
 #define DSF_CLI_WORKLOAD_H
+#include <cjson/cJSON.h>
 #include "cli/options.h"
 #include "topo/model.h"
 #include "workload/pattern.h"
@@ -41,5 +42,8 @@ void cli_workload_free(struct cli_workload *w);
 
 /* The same from one string: "write --size 64K --iterations 4". */
 int cli_workload_parse(struct cli_workload *w, const struct topo *t, const char *text);
+
+/* The spec as the hosts read it (uring/request.c), starting at start_ns. NULL: no memory. */
+cJSON *cli_workload_json(const struct workload_spec *w, uint64_t start_ns);
 
 #endif

@@ -29,7 +29,9 @@ struct sim_frame {
 
 struct sim_device {
 	struct node *node;
-	dsf_instant scheduled_at; /* a deadline event is in the queue for this instant */
+	bool frozen;
+	struct sim_frame *held, **held_end; /* frozen: what has arrived, in order */
+	dsf_instant scheduled_at;           /* a deadline event is in the queue for this instant */
 };
 
 struct sim_link {
@@ -91,7 +93,7 @@ static void schedule(struct sim *s, uint32_t index)
 	dsf_instant at = node_deadline(d->node);
 
 	/* An earlier event that is in the queue asks again when it comes. */
-	if (!dsf_time_before(at, d->scheduled_at))
+	if (d->frozen || !dsf_time_before(at, d->scheduled_at))
 		return;
 	d->scheduled_at = dsf_time_max(at, s->now);
 	push(s, d->scheduled_at, RANK_DEADLINE, (uint64_t)index << 1 | DEADLINE_BIT);
@@ -126,7 +128,9 @@ static void send_frame(struct sim *s, uint32_t index, const struct node_output *
 		.epoch = s->links[port->link].epoch,
 		.checksum_start = out->checksum_start,
 		.checksum_offset = out->checksum_offset };
-	push(s, dsf_time_after(out->depart, link->delay_ns), port->peer, (uint64_t)(uintptr_t)f);
+	/* One that was frozen first puts out what should have left meanwhile. */
+	push(s, dsf_time_max(dsf_time_after(out->depart, link->delay_ns), s->now), port->peer,
+		(uint64_t)(uintptr_t)f);
 }
 
 static void drain(struct sim *s, uint32_t index)
@@ -169,6 +173,13 @@ static void cut(struct sim *s, const struct sim_frame *f)
 		s->stats.cells_cut += dsf_load_be16(f->bytes + 16);
 }
 
+static void hold(struct sim_device *d, struct sim_frame *f)
+{
+	f->next_free = NULL;
+	*d->held_end = f;
+	d->held_end = &f->next_free;
+}
+
 static void deliver(struct sim *s, struct sim_frame *f)
 {
 	const struct topo_port *source = &s->topo->ports[f->source];
@@ -178,6 +189,10 @@ static void deliver(struct sim *s, struct sim_frame *f)
 
 	if (f->bytes == NULL) { /* counted when its sender died */
 		dsf_pool_give(&s->frames, f);
+		return;
+	}
+	if (s->devices[target->node].frozen && s->links[source->link].epoch == f->epoch) {
+		hold(&s->devices[target->node], f);
 		return;
 	}
 	if (s->links[source->link].epoch != f->epoch) {
@@ -201,7 +216,7 @@ static void run_deadline(struct sim *s, uint32_t index)
 {
 	struct sim_device *d = &s->devices[index];
 
-	if (d->scheduled_at.ns != s->now.ns || d->node == NULL)
+	if (d->scheduled_at.ns != s->now.ns || d->node == NULL || d->frozen)
 		return; /* another one has taken its place */
 	d->scheduled_at = DSF_NEVER;
 	expire_due(s, index);
@@ -251,7 +266,8 @@ bool sim_run_while(
 bool sim_ready(const struct sim *s)
 {
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
-		if (s->devices[i].node == NULL || !node_ready(s->devices[i].node))
+		if (s->devices[i].node == NULL || s->devices[i].frozen ||
+			!node_ready(s->devices[i].node))
 			return false;
 	return true;
 }
@@ -260,8 +276,8 @@ static void set_carrier(struct sim *s, uint32_t port, bool up)
 {
 	const struct topo_port *p = &s->topo->ports[port];
 
-	if (s->devices[p->node].node == NULL)
-		return;
+	if (s->devices[p->node].node == NULL || s->devices[p->node].frozen)
+		return; /* a frozen one looks when it is thawed */
 	node_carrier(s->devices[p->node].node, p->number, up, s->now);
 	drain(s, p->node);
 }
@@ -293,19 +309,70 @@ void sim_link_set(struct sim *s, uint32_t link, bool up)
 	update_link(s, link);
 }
 
+static void take_back_frame(struct sim *s, uint32_t node, struct sim_frame *f)
+{
+	if (f->bytes == NULL || s->topo->ports[f->source].node != node)
+		return;
+	cut(s, f);
+	node_frame_done(s->devices[node].node, f->buffer);
+	f->bytes = NULL;
+}
+
 /* Takes back the buffers of frames on their way that a dying node sent. */
 static void take_back(struct sim *s, uint32_t node)
 {
+	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
+		for (struct sim_frame *f = s->devices[i].held; f != NULL; f = f->next_free)
+			take_back_frame(s, node, f);
 	for (uint32_t i = 0; i < s->queue.count; i++) {
-		struct sim_frame *f = (struct sim_frame *)(uintptr_t)s->queue.entries[i].value;
+		uint64_t value = s->queue.entries[i].value;
 
-		if ((s->queue.entries[i].value & DEADLINE_BIT) || f->bytes == NULL ||
-			s->topo->ports[f->source].node != node)
-			continue;
-		cut(s, f);
-		node_frame_done(s->devices[node].node, f->buffer);
-		f->bytes = NULL;
+		if (!(value & DEADLINE_BIT))
+			take_back_frame(s, node, (struct sim_frame *)(uintptr_t)value);
 	}
+}
+
+/* What waits for a frozen node goes on its way at this instant. */
+static void release(struct sim *s, uint32_t node)
+{
+	struct sim_device *d = &s->devices[node];
+	struct sim_frame *f = d->held;
+
+	while (f != NULL) {
+		struct sim_frame *next = f->next_free;
+
+		push(s, s->now, f->target, (uint64_t)(uintptr_t)f);
+		f = next;
+	}
+	d->held = NULL;
+	d->held_end = &d->held;
+}
+
+bool sim_node_frozen(const struct sim *s, uint32_t node)
+{
+	return s->devices[node].frozen;
+}
+
+bool sim_link_up(const struct sim *s, uint32_t link)
+{
+	return s->links[link].up;
+}
+
+void sim_node_freeze(struct sim *s, uint32_t node, bool frozen)
+{
+	const struct topo_node *n = &s->topo->nodes[node];
+	struct sim_device *d = &s->devices[node];
+
+	if (d->node == NULL || d->frozen == frozen)
+		return;
+	d->frozen = frozen;
+	d->scheduled_at = DSF_NEVER;
+	if (frozen)
+		return;
+	for (uint32_t i = 0; i < n->ports_count; i++)
+		set_carrier(s, n->first_port + i, s->links[topo_node_port(s->topo, n, i)->link].up);
+	release(s, node);
+	schedule(s, node);
 }
 
 void sim_node_stop(struct sim *s, uint32_t node)
@@ -317,6 +384,8 @@ void sim_node_stop(struct sim *s, uint32_t node)
 		return;
 	take_back(s, node);
 	s->devices[node].node = NULL;
+	s->devices[node].frozen = false;
+	release(s, node);
 	for (uint32_t i = 0; i < n->ports_count; i++)
 		update_link(s, topo_node_port(s->topo, n, i)->link);
 	node_free(dying);
@@ -362,7 +431,7 @@ int sim_command(struct sim *s, uint32_t node, const struct node_command *command
 {
 	int err;
 
-	if (s->devices[node].node == NULL)
+	if (s->devices[node].node == NULL || s->devices[node].frozen)
 		return -DSF_E_STATE;
 	err = node_command(s->devices[node].node, command, s->now);
 	drain(s, node);
@@ -373,7 +442,8 @@ void sim_view(const struct sim *s, uint32_t node, enum node_query query, uint32_
 	node_row_fn row_fn, void *user)
 {
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
-		if ((node == TOPO_NONE || node == i) && s->devices[i].node != NULL)
+		if ((node == TOPO_NONE || node == i) && s->devices[i].node != NULL &&
+			!s->devices[i].frozen)
 			node_view(s->devices[i].node, query, filter, row_fn, user, s->now);
 }
 
@@ -381,6 +451,7 @@ static int make_devices(struct sim *s)
 {
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++) {
 		s->devices[i].scheduled_at = DSF_NEVER;
+		s->devices[i].held_end = &s->devices[i].held;
 		s->devices[i].node = make_node(s, i);
 		if (s->devices[i].node == NULL)
 			return -ENOMEM;
@@ -417,6 +488,9 @@ void sim_free(struct sim *s)
 
 	if (s == NULL)
 		return;
+	for (uint32_t i = 0; s->devices != NULL && i < s->topo->nodes_count; i++)
+		if (s->devices[i].held != NULL)
+			release(s, i);
 	while (sim_queue_pop(&s->queue, &e)) {
 		struct sim_frame *f = (struct sim_frame *)(uintptr_t)e.value;
 

@@ -60,13 +60,21 @@ void sim_node_stop(struct sim *s, uint32_t node);
  * -ENOMEM: it stays dead. */
 int sim_node_start(struct sim *s, uint32_t node);
 
+/* A device stands still: its links keep carrier, what is sent to it waits, its deadlines pass.
+ * Thawed it finds all of it at once. Nothing for one that is dead. */
+void sim_node_freeze(struct sim *s, uint32_t node, bool frozen);
+bool sim_node_frozen(const struct sim *s, uint32_t node);
+
+/* Carries: not taken down, both ends live. */
+bool sim_link_up(const struct sim *s, uint32_t link);
+
 /* Stop and start at one instant. */
 int sim_node_restart(struct sim *s, uint32_t node);
 
-/* -DSF_E_STATE: the node is dead. */
+/* -DSF_E_STATE: the node is dead or frozen. */
 int sim_command(struct sim *s, uint32_t node, const struct node_command *command);
 
-/* Rows of one node, or of all in order of nodes (TOPO_NONE). */
+/* Rows of one node, or of all in order of nodes (TOPO_NONE); dead and frozen ones give none. */
 void sim_view(const struct sim *s, uint32_t node, enum node_query query, uint32_t filter,
 	node_row_fn row_fn, void *user);
 

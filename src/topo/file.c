@@ -1,10 +1,7 @@
 #include "topo/file.h"
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/err.h"
 #include "topo/draft.h"
-#include "topo/locate.h"
 
 static int load_draft(struct topo_draft *d, struct topo **out)
 {
@@ -47,22 +44,9 @@ int topo_load_text(const char *text, size_t size, const char *file_name, struct 
 	int code;
 
 	*out = NULL;
-	memset(err, 0, sizeof(*err));
-	snprintf(err->file, sizeof(err->file), "%s", file_name);
-	snprintf(err->path, sizeof(err->path), "(top)");
-	if (size > TOPO_TEXT_BYTES_MAX) {
-		snprintf(err->text, sizeof(err->text), "the file is larger than %u bytes",
-			TOPO_TEXT_BYTES_MAX);
-		return -DSF_E_BADFIELD;
-	}
-	code = topo_locate_check(text, size, err);
+	code = topo_read_text(&reader, file_name, &root);
 	if (code < 0)
 		return code;
-	root = cJSON_ParseWithLengthOpts(text, size, NULL, false);
-	if (root == NULL) {
-		snprintf(err->text, sizeof(err->text), "%s", dsf_err_text(DSF_E_NOMEM));
-		return -DSF_E_NOMEM;
-	}
 	topo_draft_init(&draft, &reader, root);
 	code = load_draft(&draft, out);
 	topo_draft_close(&draft);

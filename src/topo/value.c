@@ -7,9 +7,34 @@
 #include "base/err.h"
 #include "base/time.h"
 #include "base/units.h"
+#include "topo/file.h"
 #include "topo/locate.h"
 
 #define EXACT_MAX 9007199254740992.0 /* 2^53: a double holds every whole number below */
+
+int topo_read_text(const struct topo_reader *r, const char *file_name, cJSON **root)
+{
+	struct topo_error *err = r->err;
+	int code;
+
+	*root = NULL;
+	memset(err, 0, sizeof(*err));
+	snprintf(err->file, sizeof(err->file), "%s", file_name);
+	snprintf(err->path, sizeof(err->path), "(top)");
+	if (r->size > TOPO_TEXT_BYTES_MAX) {
+		snprintf(err->text, sizeof(err->text), "the file is larger than %u bytes",
+			TOPO_TEXT_BYTES_MAX);
+		return -DSF_E_BADFIELD;
+	}
+	code = topo_locate_check(r->text, r->size, err);
+	if (code < 0)
+		return code;
+	*root = cJSON_ParseWithLengthOpts(r->text, r->size, NULL, false);
+	if (*root != NULL)
+		return 0;
+	snprintf(err->text, sizeof(err->text), "%s", dsf_err_text(DSF_E_NOMEM));
+	return -DSF_E_NOMEM;
+}
 
 static void path_text(const struct topo_path *path, char *out, size_t size)
 {

@@ -68,6 +68,10 @@ struct topo_reader {
 	struct topo_error *err;
 };
 
+/* The whole text as a tree, after a strict check of its syntax; *r->err is cleared and names the
+ * file. 0 and *root, which the caller deletes; -DSF_E_BADFIELD, or -DSF_E_NOMEM with a text. */
+int topo_read_text(const struct topo_reader *r, const char *file_name, cJSON **root);
+
 /* Fills *r->err for the value at path (or for its child `slot`, when that is not NULL) and returns
  * -DSF_E_BADFIELD. */
 int topo_fail(const struct topo_reader *r, const struct topo_path *path,

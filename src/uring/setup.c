@@ -146,7 +146,7 @@ static int open_node(struct uring_process *p)
 		.seed = p->topo->seed,
 		.control_dilation = dilation,
 		/* Noise of a live machine must not look like silence or loss. */
-		.reach_refresh_min_ns = NS_PER_100_MS / dilation,
+		.reach_refresh_min_ns = URING_REFRESH_MIN_WALL_NS / dilation,
 		.reassembly_min_ns = 3 * NS_PER_100_MS / dilation,
 		.watchdog_min_ns = NS_PER_S / dilation,
 		.probe_min_ns = 3 * NS_PER_100_MS / dilation,

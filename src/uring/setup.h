@@ -5,6 +5,9 @@
 #define DSF_URING_SETUP_H
 #include "uring/process.h"
 
+/* Live a reachability refresh lasts at least this long, in wall time. */
+#define URING_REFRESH_MIN_WALL_NS (100 * NS_PER_MS)
+
 /* Makes the node, the ring, the ports and, on routed switches, the host port; starts watching links
  * and the control socket. 0 or a negative error, logged; everything is undone then. */
 int uring_setup_open(struct uring_process *p, const struct uring_node_config *config);

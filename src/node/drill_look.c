@@ -1,0 +1,593 @@
+#include "node/drill_state.h"
+#include <string.h>
+
+static const struct topo_node *node_at(const struct node_drill *d, uint32_t port)
+{
+	const struct topo *t = d->config.topo;
+
+	return &t->nodes[t->ports[port].node];
+}
+
+static uint64_t *row_of(const struct node_drill *d, uint64_t *table, uint32_t node)
+{
+	return table + (size_t)node * d->switch_words;
+}
+
+/* How links have to be. */
+
+static bool silent(const struct drill_link *l)
+{
+	return l->impairment[0].silent || l->impairment[1].silent;
+}
+
+static bool lossy(const struct node_drill *d, uint32_t link)
+{
+	const struct drill_link *l = &d->links[link];
+	const struct topo_link *own = &d->config.topo->links[link];
+
+	return own->loss_ppm > 0 || own->corrupt_ppm > 0 || l->impairment[0].loss_ppm > 0 ||
+	       l->impairment[0].corrupt_ppm > 0;
+}
+
+static bool has_carrier(const struct node_drill *d, uint32_t link)
+{
+	const struct topo_link *l = &d->config.topo->links[link];
+
+	return !d->links[link].down &&
+	       d->nodes[d->config.topo->ports[l->port_a].node].want != NODE_DRILL_DEAD &&
+	       d->nodes[d->config.topo->ports[l->port_b].node].want != NODE_DRILL_DEAD;
+}
+
+static bool both_run(const struct node_drill *d, uint32_t link)
+{
+	const struct topo_link *l = &d->config.topo->links[link];
+
+	return d->nodes[d->config.topo->ports[l->port_a].node].want == NODE_DRILL_RUNNING &&
+	       d->nodes[d->config.topo->ports[l->port_b].node].want == NODE_DRILL_RUNNING;
+}
+
+static enum drill_live wanted(const struct node_drill *d, uint32_t link)
+{
+	if (!has_carrier(d, link))
+		return DRILL_LIVE_NO;
+	if (d->config.topo->ports[d->config.topo->links[link].port_a].ethernet)
+		return DRILL_LIVE_YES; /* nobody but the carrier tells */
+	if (silent(&d->links[link]) || !both_run(d, link))
+		return DRILL_LIVE_NO;
+	return lossy(d, link) ? DRILL_LIVE_ANY : DRILL_LIVE_YES;
+}
+
+void node_drill_look_expect(struct node_drill *d)
+{
+	for (uint32_t i = 0; i < d->config.topo->links_count; i++) {
+		d->links[i].want = wanted(d, i);
+		d->links[i].live = d->links[i].want == DRILL_LIVE_YES;
+	}
+}
+
+/* Who is reached. Valley-free: see topo/reach.h. */
+
+/* Adds to each row what live neighbours of a role have in theirs (interface nodes: themselves). */
+static void gather(struct node_drill *d, enum topo_role at, uint64_t *into, enum topo_role from,
+	uint64_t *what)
+{
+	const struct topo *t = d->config.topo;
+
+	for (uint32_t i = 0; i < t->links_count; i++) {
+		uint32_t ends[2] = { t->links[i].port_a, t->links[i].port_b };
+
+		if (!d->links[i].live || t->ports[ends[0]].ethernet)
+			continue;
+		for (int e = 0; e < 2; e++) {
+			uint32_t here = t->ports[ends[e]].node, there = t->ports[ends[1 - e]].node;
+			const struct topo_node *n = &t->nodes[there];
+
+			if (t->nodes[here].role != at)
+				continue;
+			if (what == NULL && topo_is_interface_node(n->role))
+				dsf_bitset_add(row_of(d, into, here), n->switch_index);
+			else if (what != NULL && n->role == from)
+				for (uint32_t w = 0; w < d->switch_words; w++)
+					row_of(d, into, here)[w] |= row_of(d, what, there)[w];
+		}
+	}
+}
+
+/* What the spine tells an FDSW is of other clusters only. */
+static void drop_own_cluster(struct node_drill *d, uint32_t node)
+{
+	const struct topo *t = d->config.topo;
+	uint64_t *reached = row_of(d, d->reached, node), *direct = row_of(d, d->direct, node);
+
+	for (uint32_t s = dsf_bitset_next(reached, 0, t->switches_count); s < t->switches_count;
+		s = dsf_bitset_next(reached, s + 1, t->switches_count))
+		if (t->nodes[t->switch_node[s]].cluster == t->nodes[node].cluster &&
+			!dsf_bitset_has(direct, s))
+			dsf_bitset_remove(reached, s);
+}
+
+static void work_out_reach(struct node_drill *d)
+{
+	const struct topo *t = d->config.topo;
+	size_t size = (size_t)t->nodes_count * d->switch_words * sizeof(uint64_t);
+
+	memset(d->direct, 0, size);
+	gather(d, TOPO_ROLE_FDSW, d->direct, TOPO_ROLE_FDSW, NULL);
+	gather(d, TOPO_ROLE_SDSW, d->direct, TOPO_ROLE_FDSW, d->direct);
+	memcpy(d->reached, d->direct, size);
+	gather(d, TOPO_ROLE_FDSW, d->reached, TOPO_ROLE_SDSW, d->direct);
+	for (uint32_t i = 0; i < t->nodes_count; i++)
+		if (t->nodes[i].role == TOPO_ROLE_FDSW)
+			drop_own_cluster(d, i);
+	gather(d, TOPO_ROLE_RDSW, d->reached, TOPO_ROLE_FDSW, d->reached);
+	gather(d, TOPO_ROLE_EDSW, d->reached, TOPO_ROLE_FDSW, d->reached);
+}
+
+/* Whether the neighbour at a live port tells that it reaches an interface node. */
+static bool is_told(const struct node_drill *d, uint32_t port, uint32_t destination)
+{
+	const struct topo *t = d->config.topo;
+	const struct topo_node *here = node_at(d, port), *dest = &t->nodes[destination];
+	uint32_t there = t->ports[t->ports[port].peer].node;
+	const struct topo_node *n = &t->nodes[there];
+
+	if (!d->links[t->ports[port].link].live || t->ports[port].ethernet)
+		return false;
+	if (topo_is_interface_node(n->role))
+		return there == destination;
+	if (n->role == TOPO_ROLE_SDSW)
+		return here->cluster != dest->cluster &&
+		       dsf_bitset_has(row_of(d, d->direct, there), dest->switch_index);
+	/* An FDSW tells interface nodes all, the spine what it hears itself. */
+	return dsf_bitset_has(
+		row_of(d, topo_is_interface_node(here->role) ? d->reached : d->direct, there),
+		dest->switch_index);
+}
+
+/* Flows. */
+
+static bool usable(const struct node_drill *d, const struct topo_port *port)
+{
+	return has_carrier(d, port->link) && both_run(d, port->link) &&
+	       !silent(&d->links[port->link]) && !lossy(d, port->link);
+}
+
+static bool has_way(const struct node_drill *d, const struct workload_flow *f, uint32_t plane)
+{
+	const struct topo *t = d->config.topo;
+	const struct topo_port *a = topo_endpoint_port(t, f->source, plane);
+	const struct topo_port *b = topo_endpoint_port(t, f->target, plane);
+	uint32_t from, to;
+
+	if (a == NULL || b == NULL || !usable(d, a) || !usable(d, b))
+		return false;
+	from = t->ports[a->peer].node;
+	to = t->ports[b->peer].node;
+	return from == to || dsf_bitset_has(row_of(d, d->reached, from), t->nodes[to].switch_index);
+}
+
+void node_drill_look_isolation(struct node_drill *d)
+{
+	const struct topo *t = d->config.topo;
+
+	work_out_reach(d); /* a link that may be live counts as dead here */
+	for (uint32_t i = 0; i < d->config.flows_count; i++) {
+		const struct workload_flow *f = &d->config.flows[i];
+		bool way = false;
+
+		for (uint32_t plane = 0; plane < t->planes && !way; plane++)
+			way = has_way(d, f, plane);
+		d->flows[i].isolated |= !way;
+		d->flows[i].exempt |= d->nodes[topo_endpoint(t, f->source).host].lost_state ||
+				      d->nodes[topo_endpoint(t, f->target).host].lost_state;
+	}
+}
+
+bool node_drill_look_flows(struct node_drill *d, bool over, struct node_drill_breach *breach)
+{
+	bool all = true;
+
+	breach->kind = NODE_DRILL_NOTHING;
+	for (uint32_t i = 0; i < d->config.flows_count; i++) {
+		const struct drill_flow *f = &d->flows[i];
+		enum node_drill_breach_kind kind = NODE_DRILL_NOTHING;
+		bool done = f->sender_done && f->arrived >= f->completed;
+
+		if (f->wrong > 0)
+			kind = NODE_DRILL_WRONG_BYTES;
+		else if (f->exempt)
+			continue;
+		else if (f->sender_done && f->arrived > f->completed + f->failed)
+			kind = NODE_DRILL_MESSAGES;
+		else if (f->failed > 0 && !f->isolated)
+			kind = NODE_DRILL_LOST;
+		else if (over && !done)
+			kind = f->sender_done ? NODE_DRILL_MESSAGES : NODE_DRILL_UNFINISHED;
+		all = all && done;
+		if (kind == NODE_DRILL_NOTHING || breach->kind != NODE_DRILL_NOTHING)
+			continue;
+		*breach = (struct node_drill_breach){ .kind = kind,
+			.source = d->config.flows[i].source,
+			.target = d->config.flows[i].target,
+			.want = f->completed,
+			.got = kind == NODE_DRILL_WRONG_BYTES ? f->wrong
+			       : kind == NODE_DRILL_LOST      ? f->failed
+							      : f->arrived };
+	}
+	return all;
+}
+
+static struct drill_flow *find_flow(struct node_drill *d, uint32_t source, uint32_t target)
+{
+	uint32_t low = 0, high = d->config.flows_count;
+
+	while (low < high) { /* sorted by source, then target */
+		uint32_t at = low + (high - low) / 2;
+		const struct workload_flow *f = &d->config.flows[at];
+
+		if (f->source == source && f->target == target)
+			return &d->flows[at];
+		if (f->source < source || (f->source == source && f->target < target))
+			low = at + 1;
+		else
+			high = at;
+	}
+	return NULL;
+}
+
+static void take_flow(struct node_drill *d, const struct node_row_flow *row)
+{
+	struct drill_flow *f = find_flow(d, row->source, row->target);
+
+	if (f == NULL)
+		return;
+	if (row->sender) {
+		f->sender_done = row->done;
+		f->completed = row->messages;
+		f->failed = row->lost;
+	} else {
+		f->arrived = row->messages;
+		f->wrong = row->bytes_wrong;
+	}
+}
+
+/* Rows. */
+
+static void misfit(
+	struct node_drill *d, enum topo_drill_invariant invariant, struct node_drill_breach breach)
+{
+	if (d->misfit[invariant].kind == NODE_DRILL_NOTHING)
+		d->misfit[invariant] = breach;
+}
+
+static void take_port(struct node_drill *d, uint32_t node, const struct node_row_port *row)
+{
+	const struct topo_node *n = &d->config.topo->nodes[node];
+	struct drill_port *p;
+
+	d->nodes[node].port_seen = true;
+	if (row->port >= n->ports_count)
+		return; /* the host port has no link */
+	p = &d->ports[n->first_port + row->port];
+	d->cells_moved |= p->cells_tx != row->cells_tx || p->cells_rx != row->cells_rx;
+	p->seen = true;
+	p->carrier = row->carrier;
+	p->live = row->live;
+	p->cells_tx = row->cells_tx;
+	p->cells_rx = row->cells_rx;
+}
+
+/* Links that may be live are what their ends say. */
+static void know_reach(struct node_drill *d)
+{
+	const struct topo *t = d->config.topo;
+
+	for (uint32_t i = 0; i < t->links_count; i++) {
+		const struct drill_port *a = &d->ports[t->links[i].port_a];
+		const struct drill_port *b = &d->ports[t->links[i].port_b];
+
+		d->links[i].live = d->links[i].want == DRILL_LIVE_YES ||
+				   (d->links[i].want == DRILL_LIVE_ANY && a->live && b->live);
+	}
+	work_out_reach(d);
+	d->reach_known = true;
+}
+
+static void take_reach(struct node_drill *d, uint32_t node, const struct node_row_reachability *row)
+{
+	const struct topo *t = d->config.topo;
+	const struct topo_node *n = &t->nodes[node];
+	bool exact = !d->spine || !t->fabric.input_balanced, told = false, heard = false;
+
+	d->nodes[node].reach_rows++;
+	if (!d->reach_known)
+		know_reach(d);
+	for (uint32_t i = 0; i < n->ports_count && row->destination != node; i++) {
+		uint32_t port = n->first_port + i;
+		bool want = is_told(d, port, row->destination);
+		bool got = dsf_bitset_has(row->output, i);
+
+		told |= want;
+		heard |= got;
+		/* Balance may withhold a link, never add one. */
+		if (want != got && (exact || got))
+			misfit(d, TOPO_DRILL_REACHABILITY,
+				(struct node_drill_breach){ .kind = NODE_DRILL_REACH,
+					.node = node,
+					.port = port,
+					.other = row->destination,
+					.want = want,
+					.got = got });
+	}
+	if (told != heard && !row->cut_by_balance)
+		misfit(d, TOPO_DRILL_REACHABILITY,
+			(struct node_drill_breach){ .kind = NODE_DRILL_REACH_NONE,
+				.node = node,
+				.other = row->destination,
+				.want = told,
+				.got = heard });
+}
+
+static bool caused(const struct node_drill *d, uint32_t node, enum drill_cause cause)
+{
+	const struct drill_node *n = &d->nodes[node];
+
+	return n->cause[cause] > 0 ||
+	       (n->caused[cause] && !dsf_time_before(n->cause_until[cause], d->last_look_at));
+}
+
+/* A fault anywhere in a plane may cost its switches cells and packets. */
+static bool plane_caused(const struct node_drill *d, uint32_t node)
+{
+	uint32_t plane = d->config.topo->nodes[node].plane;
+	const struct drill_plane *p;
+
+	if (plane >= TOPO_PLANES_MAX)
+		return true; /* hosts count none of these */
+	p = &d->planes[plane];
+	return p->active > 0 || (p->had && !dsf_time_before(p->until, d->last_look_at));
+}
+
+static bool may_drop(const struct node_drill *d, uint32_t node, enum node_drill_counter counter)
+{
+	switch (counter) {
+	case NODE_DRILL_IMPAIRED: return caused(d, node, DRILL_CAUSE_LOSS);
+	case NODE_DRILL_CORRUPT: return caused(d, node, DRILL_CAUSE_CORRUPT);
+	case NODE_DRILL_LINK_DOWN: return caused(d, node, DRILL_CAUSE_CARRIER);
+	case NODE_DRILL_EGRESS:
+		return caused(d, node, DRILL_CAUSE_CARRIER) || caused(d, node, DRILL_CAUSE_LOSS);
+	case NODE_DRILL_UNREACHABLE:
+	case NODE_DRILL_REASSEMBLY:
+	case NODE_DRILL_WATCHDOG:
+	case NODE_DRILL_LOST_CELLS: return plane_caused(d, node);
+	case NODE_DRILL_FABRIC:
+	case NODE_DRILL_COUNTERS: break;
+	}
+	return false;
+}
+
+static void take_counters(struct node_drill *d, uint32_t node, const struct node_row_counters *row)
+{
+	const uint64_t now[NODE_DRILL_COUNTERS] = { [NODE_DRILL_IMPAIRED] = row->impaired_drops,
+		[NODE_DRILL_CORRUPT] = row->corrupt_drops,
+		[NODE_DRILL_LINK_DOWN] = row->fabric_link_down_dropped,
+		[NODE_DRILL_EGRESS] = row->egress_drops,
+		[NODE_DRILL_UNREACHABLE] = row->fabric_unreachable_dropped,
+		[NODE_DRILL_REASSEMBLY] = row->reassembly_errors,
+		[NODE_DRILL_WATCHDOG] = row->watchdog_drops,
+		[NODE_DRILL_LOST_CELLS] = row->cells_lost,
+		[NODE_DRILL_FABRIC] = row->fabric_drops };
+	struct drill_node *n = &d->nodes[node];
+
+	for (uint32_t i = 0; i < NODE_DRILL_COUNTERS; i++) {
+		uint64_t before = now[i] < n->counters[i] ? 0 : n->counters[i]; /* restarted */
+
+		if (n->counted && now[i] > before && d->phase > DRILL_BEFORE &&
+			!may_drop(d, node, (enum node_drill_counter)i))
+			misfit(d, TOPO_DRILL_DROPS,
+				(struct node_drill_breach){ .kind = NODE_DRILL_DROP,
+					.node = node,
+					.counter = i,
+					.want = 0,
+					.got = now[i] - before });
+		n->counters[i] = now[i];
+	}
+	n->counted = true;
+}
+
+void node_drill_row(struct node_drill *d, const struct node_row *row)
+{
+	switch (row->query) {
+	case NODE_QUERY_PORT: take_port(d, row->node, &row->port); break;
+	case NODE_QUERY_REACHABILITY: take_reach(d, row->node, &row->reachability); break;
+	case NODE_QUERY_COUNTERS: take_counters(d, row->node, &row->counters); break;
+	case NODE_QUERY_WORKLOAD: take_flow(d, &row->flow); break;
+	case NODE_QUERY_BALANCE:
+	case NODE_QUERY_VOQ:
+	case NODE_QUERY_SYSTEM_PORT:
+	case NODE_QUERY_NDP:
+	case NODE_QUERY_ROUTE:
+	case NODE_QUERY_NIC:
+	case NODE_QUERY_PATHS:
+	case NODE_QUERY_QP:
+	case NODE_QUERY_READY: break;
+	}
+}
+
+void node_drill_node(struct node_drill *d, uint32_t node, enum node_drill_state state)
+{
+	d->nodes[node].is = state;
+}
+
+void node_drill_asked(struct node_drill *d, uint32_t link, bool down, bool impaired)
+{
+	d->links[link].asked_known = true;
+	d->links[link].asked_down = down;
+	d->links[link].asked_impaired = impaired;
+}
+
+/* The look as a whole. */
+
+void node_drill_look_begin(struct node_drill *d)
+{
+	memset(d->misfit, 0, sizeof(d->misfit));
+	d->reach_known = d->cells_moved = false;
+	for (uint32_t i = 0; i < d->config.topo->nodes_count; i++) {
+		d->nodes[i].port_seen = false;
+		d->nodes[i].reach_rows = 0;
+	}
+	for (uint32_t i = 0; i < d->config.topo->ports_count; i++)
+		d->ports[i].seen = false;
+	node_drill_look_expect(d);
+}
+
+static bool is_impaired(const struct drill_link *l)
+{
+	static const struct node_impairment none;
+
+	return memcmp(&l->impairment[0], &none, sizeof(none)) != 0 ||
+	       memcmp(&l->impairment[1], &none, sizeof(none)) != 0;
+}
+
+static void check_end(struct node_drill *d, uint32_t port)
+{
+	const struct topo *t = d->config.topo;
+	uint32_t link = t->ports[port].link;
+	const struct drill_port *p = &d->ports[port];
+	const struct drill_port *peer = &d->ports[t->ports[port].peer];
+	struct node_drill_breach b = { .port = port, .node = t->ports[port].node };
+
+	if (!p->seen || d->nodes[b.node].want != NODE_DRILL_RUNNING)
+		return;
+	b.kind = NODE_DRILL_CARRIER;
+	b.want = has_carrier(d, link);
+	b.got = p->carrier;
+	if (b.want != b.got) {
+		misfit(d, TOPO_DRILL_LINKS, b);
+		return;
+	}
+	if (t->ports[port].ethernet)
+		return;
+	b.kind = NODE_DRILL_LIVE;
+	b.got = p->live;
+	b.want = d->links[link].want == DRILL_LIVE_YES;
+	if (d->links[link].want == DRILL_LIVE_ANY) {
+		b.kind = NODE_DRILL_ENDS;
+		b.want = peer->seen ? peer->live : p->live;
+	}
+	if (b.want != b.got)
+		misfit(d, TOPO_DRILL_LINKS, b);
+}
+
+static void check_nodes(struct node_drill *d)
+{
+	const struct topo *t = d->config.topo;
+
+	for (uint32_t i = 0; i < t->nodes_count; i++) {
+		const struct drill_node *n = &d->nodes[i];
+		enum topo_role role = t->nodes[i].role;
+		struct node_drill_breach b = { .node = i, .want = n->want, .got = n->is };
+
+		if (role == TOPO_ROLE_EXTERNAL)
+			continue;
+		b.kind = n->is != n->want ? NODE_DRILL_NODE_STATE : NODE_DRILL_NO_ANSWER;
+		if (n->is != n->want || (n->want == NODE_DRILL_RUNNING && !n->port_seen))
+			misfit(d, TOPO_DRILL_LINKS, b);
+		else if (n->want == NODE_DRILL_RUNNING && n->reach_rows == 0 &&
+			 (topo_is_interface_node(role) || topo_is_fabric_node(role)))
+			misfit(d, TOPO_DRILL_REACHABILITY, b);
+	}
+}
+
+bool node_drill_look_end(struct node_drill *d, dsf_instant now)
+{
+	const struct topo *t = d->config.topo;
+
+	check_nodes(d);
+	for (uint32_t i = 0; i < t->links_count; i++) {
+		const struct drill_link *l = &d->links[i];
+
+		if (l->asked_known &&
+			(l->asked_down != l->down || l->asked_impaired != is_impaired(l)))
+			misfit(d, TOPO_DRILL_LINKS,
+				(struct node_drill_breach){ .kind = NODE_DRILL_ASKED,
+					.node = t->ports[t->links[i].port_a].node,
+					.port = t->links[i].port_a,
+					.want = l->down,
+					.got = l->asked_down });
+		check_end(d, t->links[i].port_a);
+		check_end(d, t->links[i].port_b);
+	}
+	/* Counters are facts: no later look takes them back. */
+	if (d->misfit[TOPO_DRILL_DROPS].kind != NODE_DRILL_NOTHING)
+		node_drill_breach_set(d, TOPO_DRILL_DROPS, &d->misfit[TOPO_DRILL_DROPS], now);
+	d->last_look_at = now;
+	return d->misfit[TOPO_DRILL_LINKS].kind == NODE_DRILL_NOTHING &&
+	       d->misfit[TOPO_DRILL_REACHABILITY].kind == NODE_DRILL_NOTHING;
+}
+
+/* Cells. */
+
+void node_drill_look_base(struct node_drill *d)
+{
+	for (uint32_t i = 0; i < d->config.topo->ports_count; i++) {
+		d->ports[i].base_tx = d->ports[i].cells_tx;
+		d->ports[i].base_rx = d->ports[i].cells_rx;
+	}
+	for (uint32_t i = 0; i < d->config.topo->nodes_count; i++)
+		d->nodes[i].base_unreachable = d->nodes[i].counters[NODE_DRILL_UNREACHABLE];
+}
+
+static bool check_port_cells(struct node_drill *d, uint32_t port, struct node_drill_breach *breach)
+{
+	const struct drill_port *p = &d->ports[port];
+	const struct drill_port *peer = &d->ports[d->config.topo->ports[port].peer];
+
+	*breach = (struct node_drill_breach){ .kind = NODE_DRILL_CELLS_LINK,
+		.node = d->config.topo->ports[port].node,
+		.port = port,
+		.want = p->cells_tx - p->base_tx,
+		.got = peer->cells_rx - peer->base_rx };
+	return breach->want == breach->got;
+}
+
+static bool check_node_cells(struct node_drill *d, uint32_t node, struct node_drill_breach *breach)
+{
+	const struct topo_node *n = &d->config.topo->nodes[node];
+	uint64_t unreachable;
+
+	*breach = (struct node_drill_breach){ .kind = NODE_DRILL_CELLS_NODE, .node = node };
+	for (uint32_t i = 0; i < n->ports_count; i++) {
+		const struct drill_port *p = &d->ports[n->first_port + i];
+
+		breach->want += p->cells_rx - p->base_rx;
+		breach->got += p->cells_tx - p->base_tx;
+	}
+	unreachable =
+		d->nodes[node].counters[NODE_DRILL_UNREACHABLE] - d->nodes[node].base_unreachable;
+	/* Some of those may have been control cells. */
+	if (breach->got <= breach->want && breach->want <= breach->got + unreachable)
+		return true;
+	breach->got += unreachable;
+	return false;
+}
+
+bool node_drill_look_cells(struct node_drill *d, struct node_drill_breach *breach)
+{
+	const struct topo *t = d->config.topo;
+
+	for (uint32_t i = 0; i < t->links_count; i++) {
+		const struct topo_link *l = &t->links[i];
+
+		if (t->ports[l->port_a].ethernet || d->links[i].touched || lossy(d, i))
+			continue;
+		if (!check_port_cells(d, l->port_a, breach) ||
+			!check_port_cells(d, l->port_b, breach))
+			return false;
+	}
+	for (uint32_t i = 0; i < t->nodes_count; i++)
+		if (topo_is_fabric_node(t->nodes[i].role) && !d->nodes[i].touched &&
+			!check_node_cells(d, i, breach))
+			return false;
+	return true;
+}
