@@ -102,6 +102,7 @@ SIM_TESTS += tests/sim/fabric_repeat
 tests_sim_fabric_repeat_SOURCES = tests/sim/fabric_repeat.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_load
 tests_sim_fabric_load_SOURCES = tests/sim/fabric_load.c $(FABRIC_SIM_SOURCES)
+SIM_TESTS += tests/sim/host_restart
 SIM_TESTS += tests/sim/metaroce_faults
 SIM_TESTS += tests/sim/metaroce_host
 SIM_TESTS += tests/sim/metaroce_write
@@ -166,7 +167,7 @@ URING_TEST_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 URING_TEST_LDADD = libdsfuring.la libnetns.la libview.la libtopo.la libworkload.la libmetaroce.la \
 	libip.la libfabric.la libbase.la $(CJSON_LIBS) $(URING_LIBS) $(MNL_LIBS)
 EXTRA_DIST += tests/unit/uring_fake.h tests/unit/uring_net.h tests/integration/helpers/bare-lab \
-	tests/sim/metaroce_pipe.h
+	tests/sim/hosts.h tests/sim/metaroce_pipe.h
 tests_unit_uring_control_CPPFLAGS = $(URING_TEST_CPPFLAGS)
 tests_unit_uring_control_LDADD = $(URING_TEST_LDADD)
 tests_unit_uring_port_CPPFLAGS = $(URING_TEST_CPPFLAGS)

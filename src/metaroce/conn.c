@@ -237,12 +237,16 @@ void metaroce_conn_free(struct metaroce_conn *c)
 	delete_conn(m, c);
 }
 
-void metaroce_conn_reset(struct metaroce_conn *c, int status)
+void metaroce_conn_reset(struct metaroce_conn *c, int status, dsf_instant now)
 {
 	struct metaroce *m = c->m;
 
-	for (struct metaroce_link *at = c->qps.next; at != &c->qps; at = at->next)
-		metaroce_qp_fail(DSF_CONTAINER(at, struct metaroce_qp, all), status);
+	for (struct metaroce_link *at = c->qps.next; at != &c->qps; at = at->next) {
+		struct metaroce_qp *qp = DSF_CONTAINER(at, struct metaroce_qp, all);
+
+		if (!metaroce_qp_is_virgin(qp))
+			metaroce_qp_fail(qp, status);
+	}
 	clear_paths(c);
 	stop_all(c);
 	dsf_memory_delete(m->config.memory, c->rx_paths, c->rx_paths_count * sizeof(*c->rx_paths));
@@ -262,8 +266,29 @@ void metaroce_conn_reset(struct metaroce_conn *c, int status)
 	c->control_known = false;
 	c->control_sequence = 0;
 	c->rx_bytes = c->unacked = 0;
+	c->tries = 0;
 	c->cookie = dsf_rng_next(&m->rng);
 	c->id = (c->id & SLOT_MASK) | (uint32_t)(c->cookie >> 32) << SLOT_BITS;
+	if (c->messages > 0)
+		metaroce_conn_ask(c, now);
+}
+
+/* Nobody answers, or nothing gets on although somebody does: what was posted fails. */
+static void give_up(struct metaroce_conn *c, dsf_instant now)
+{
+	for (struct metaroce_link *at = c->qps.next; at != &c->qps; at = at->next) {
+		struct metaroce_qp *qp = DSF_CONTAINER(at, struct metaroce_qp, all);
+
+		if (qp->first != NULL)
+			metaroce_qp_fail(qp, -DSF_E_UNREACHABLE);
+	}
+	metaroce_conn_reset(c, -DSF_E_UNREACHABLE, now);
+}
+
+static bool tried_enough(const struct metaroce_conn *c, dsf_instant now)
+{
+	return c->tries >= METAROCE_TRIES_MAX &&
+	       dsf_time_since(c->waits_since, now) >= METAROCE_GIVE_UP_NS_MIN;
 }
 
 uint16_t metaroce_conn_backlog(const struct metaroce_conn *c)
@@ -301,14 +326,24 @@ static uint64_t hello_timeout_ns(const struct metaroce_conn *c)
 	return c->m->probe_first_ns << doublings;
 }
 
+static void ask(struct metaroce_conn *c, enum metaroce_conn_state state, dsf_instant now)
+{
+	c->state = state;
+	metaroce_conn_progress(c, now);
+	c->asked_at = DSF_EPOCH;
+	metaroce_conn_say(c, METAROCE_CONN_REQUEST, usable_plane(c, c->id & SLOT_MASK));
+	metaroce_timer_set(c->m, &c->hello, dsf_time_after(now, hello_timeout_ns(c)));
+}
+
+void metaroce_conn_check(struct metaroce_conn *c, dsf_instant now)
+{
+	ask(c, METAROCE_CONN_CHECKING, now);
+}
+
 void metaroce_conn_ask(struct metaroce_conn *c, dsf_instant now)
 {
 	if (c->state == METAROCE_CONN_UNUSED) {
-		c->state = METAROCE_CONN_ASKING;
-		c->tries = 0;
-		c->asked_at = DSF_EPOCH;
-		metaroce_conn_say(c, METAROCE_CONN_REQUEST, usable_plane(c, c->id & SLOT_MASK));
-		metaroce_timer_set(c->m, &c->hello, dsf_time_after(now, hello_timeout_ns(c)));
+		ask(c, METAROCE_CONN_ASKING, now);
 	} else if (c->state == METAROCE_CONN_OPEN && !metaroce_timer_runs(&c->query)) {
 		metaroce_timer_set(c->m, &c->query,
 			dsf_time_after(now, 2 * metaroce_path_timeout_ns(&c->paths[0])));
@@ -317,13 +352,33 @@ void metaroce_conn_ask(struct metaroce_conn *c, dsf_instant now)
 
 void metaroce_conn_hello_expire(struct metaroce_conn *c, dsf_instant now)
 {
-	if (c->state != METAROCE_CONN_ASKING)
+	if (c->state != METAROCE_CONN_ASKING && c->state != METAROCE_CONN_CHECKING)
 		return;
+	if (tried_enough(c, now)) {
+		give_up(c, now);
+		return;
+	}
 	c->tries++;
 	c->asked_at = DSF_NEVER;
 	metaroce_conn_say(
 		c, METAROCE_CONN_REQUEST, usable_plane(c, c->tries + (c->id & SLOT_MASK)));
 	metaroce_timer_set(c->m, &c->hello, dsf_time_after(now, hello_timeout_ns(c)));
+}
+
+/* Asks about the next stream in turn that waits. */
+static void say_query(struct metaroce_conn *c)
+{
+	struct metaroce_link *at = c->query_qp != NULL ? c->query_qp->all.next : c->qps.next;
+
+	for (uint32_t i = 0; i <= c->qps_count; i++, at = at->next) {
+		if (at != &c->qps && DSF_CONTAINER(at, struct metaroce_qp, all)->first != NULL)
+			break;
+	}
+	c->query_qp = DSF_CONTAINER(at, struct metaroce_qp, all);
+	c->query_plane = (uint8_t)usable_plane(c, c->tries);
+	c->hello_ops |= 1u; /* bit 0: no hello, a query */
+	metaroce_list_remove(&c->control);
+	metaroce_list_push(&c->m->control[c->query_plane], &c->control);
 }
 
 /* Everything is acknowledged but messages are not complete: the news may have been lost. */
@@ -337,25 +392,31 @@ void metaroce_conn_query_expire(struct metaroce_conn *c, dsf_instant now)
 	if (c->messages == 0 || c->state != METAROCE_CONN_OPEN)
 		return;
 	if (dsf_time_due(due, now)) {
-		struct metaroce_link *at =
-			c->query_qp != NULL ? c->query_qp->all.next : c->qps.next;
-
-		for (uint32_t i = 0; i <= c->qps_count; i++, at = at->next) {
-			if (at != &c->qps &&
-				DSF_CONTAINER(at, struct metaroce_qp, all)->first != NULL)
-				break;
+		/* It has everything and answers: it takes its time to place it. */
+		if (c->records == 0 && c->heard)
+			metaroce_conn_progress(c, now);
+		if (tried_enough(c, now)) {
+			give_up(c, now);
+			return;
 		}
-		c->query_qp = DSF_CONTAINER(at, struct metaroce_qp, all);
-		c->query_plane = (uint8_t)usable_plane(c, c->tries);
-		if (c->tries < UINT32_MAX)
-			c->tries++;
+		say_query(c);
+		c->tries++;
+		c->heard = false;
 		c->progress_at = now;
-		c->hello_ops |= 1u; /* bit 0: no hello, a query */
-		metaroce_list_remove(&c->control);
-		metaroce_list_push(&c->m->control[c->query_plane], &c->control);
 		due = dsf_time_after(now, timeout_ns);
 	}
 	metaroce_timer_set(c->m, &c->query, due);
+}
+
+/* The peer is there: data may go. */
+static void begin(struct metaroce_conn *c, dsf_instant now)
+{
+	c->state = METAROCE_CONN_OPEN;
+	metaroce_conn_progress(c, now);
+	metaroce_timer_stop(c->m, &c->hello);
+	if (c->messages > 0)
+		metaroce_conn_ask(c, now); /* runs the query timer */
+	metaroce_conn_wake_all(c);
 }
 
 static int open_conn(struct metaroce_conn *c, const struct metaroce_hello *hello, dsf_instant now)
@@ -371,14 +432,8 @@ static int open_conn(struct metaroce_conn *c, const struct metaroce_hello *hello
 	c->peer_id = hello->connection;
 	c->peer_cookie = hello->cookie;
 	c->peer_payload_max = hello->payload_max;
-	c->state = METAROCE_CONN_OPEN;
-	c->tries = 0;
-	c->progress_at = now;
-	metaroce_timer_stop(m, &c->hello);
 	metaroce_loss_limit(c);
-	if (c->messages > 0)
-		metaroce_conn_ask(c, now); /* runs the query timer */
-	metaroce_conn_wake_all(c);
+	begin(c, now);
 	return 0;
 }
 
@@ -391,6 +446,11 @@ static struct metaroce_peer peer_of(const struct metaroce_hello *hello)
 	return peer;
 }
 
+static bool is_same_peer(const struct metaroce_conn *c, const struct metaroce_hello *hello)
+{
+	return c->peer_id == hello->connection && c->peer_cookie == hello->cookie;
+}
+
 static int request_input(struct metaroce *m, uint32_t plane, const struct metaroce_mch *mch,
 	const struct metaroce_hello *hello, dsf_instant now)
 {
@@ -400,10 +460,11 @@ static int request_input(struct metaroce *m, uint32_t plane, const struct metaro
 
 	if (c == NULL)
 		return err;
-	if (c->state == METAROCE_CONN_OPEN &&
-		(c->peer_id != hello->connection || c->peer_cookie != hello->cookie))
-		metaroce_conn_reset(c, -DSF_E_PEER);
-	if (c->state != METAROCE_CONN_OPEN)
+	if (metaroce_conn_is_open(c) && !is_same_peer(c, hello))
+		metaroce_conn_reset(c, -DSF_E_PEER, now);
+	if (c->state == METAROCE_CONN_CHECKING)
+		begin(c, now);
+	else if (c->state != METAROCE_CONN_OPEN)
 		err = open_conn(c, hello, now);
 	if (err < 0)
 		return err;
@@ -441,6 +502,16 @@ int metaroce_conn_hello(struct metaroce *m, uint32_t plane, const struct dsf_ip6
 		return -DSF_E_UNSUPPORTED;
 	if (mch->sequence != (uint32_t)c->cookie)
 		return -DSF_E_STALE;
+	if (c->state == METAROCE_CONN_CHECKING) {
+		if (is_same_peer(c, hello)) {
+			begin(c, now);
+			return 0;
+		}
+		/* It is new, and so must this connection be for it. */
+		metaroce_conn_reset(c, -DSF_E_PEER, now);
+		metaroce_conn_ask(c, now);
+		return 0;
+	}
 	if (c->state != METAROCE_CONN_ASKING)
 		return 0;
 	/* The first round trip of this connection, if this answers the only question. */

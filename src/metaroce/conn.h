@@ -22,6 +22,11 @@
 #define METAROCE_ACK_DELAY_DIVISOR 8u
 /* Probe time-outs double so many times. */
 #define METAROCE_BACKOFF_MAX 4u
+/* A connection with work on which nothing went on for so many time-outs of its hello or query is
+ * given up (InfiniBand's largest retry count), but not sooner than this (ours): the fabric gets
+ * time to find other ways. */
+#define METAROCE_TRIES_MAX      7u
+#define METAROCE_GIVE_UP_NS_MIN (20 * NS_PER_MS)
 /* What a hint allows may be under way for so many round trips of the empty path: one to keep the
  * pipe full, one of queue. */
 #define METAROCE_HINT_INFLIGHT 2u
@@ -128,7 +133,12 @@ struct metaroce_conn_plane {
 	bool hint_limited;
 };
 
-enum metaroce_conn_state { METAROCE_CONN_UNUSED, METAROCE_CONN_ASKING, METAROCE_CONN_OPEN };
+enum metaroce_conn_state {
+	METAROCE_CONN_UNUSED,
+	METAROCE_CONN_ASKING,
+	METAROCE_CONN_OPEN,
+	METAROCE_CONN_CHECKING, /* open, asks whether the peer is still the same: sends no data */
+};
 
 struct metaroce_conn {
 	struct metaroce *m;
@@ -152,8 +162,10 @@ struct metaroce_conn {
 	uint32_t messages;       /* posted, not complete */
 	uint64_t backlog;        /* posted bytes not sent yet */
 	dsf_instant answered_tx; /* latest sending instant that was answered, of all paths */
-	dsf_instant progress_at;
-	dsf_instant asked_at; /* the only hello so far; DSF_NEVER: more than one */
+	dsf_instant progress_at; /* or when was asked last */
+	dsf_instant waits_since; /* last progress, or when the work began */
+	bool heard;              /* an ACK, since the last query */
+	dsf_instant asked_at;    /* the only hello so far; DSF_NEVER: more than one */
 	struct metaroce_timer query, hello;
 	uint32_t tries;        /* of hello or query, unanswered */
 	uint32_t control_seen; /* of the peer's ACKs */
@@ -281,8 +293,24 @@ struct metaroce_conn *metaroce_conn_by_id(const struct metaroce *m, uint32_t id)
 void metaroce_conn_free(struct metaroce_conn *c);
 /* Begins the handshake when there was none. */
 void metaroce_conn_ask(struct metaroce_conn *c, dsf_instant now);
-/* The peer lost its state: all that was posted fails with status. */
-void metaroce_conn_reset(struct metaroce_conn *c, int status);
+/* Asks a connection that rests whether its peer is still who it was. */
+void metaroce_conn_check(struct metaroce_conn *c, dsf_instant now);
+/* The peer lost its state, or is given up: streams that have carried something fail with status,
+ * and those that haven't begin anew. */
+void metaroce_conn_reset(struct metaroce_conn *c, int status, dsf_instant now);
+/* Something went on: what waits isn't given up. */
+static inline void metaroce_conn_progress(struct metaroce_conn *c, dsf_instant now)
+{
+	c->progress_at = c->waits_since = now;
+	c->tries = 0;
+}
+
+/* There is a peer that knows this connection, as far as we know. */
+static inline bool metaroce_conn_is_open(const struct metaroce_conn *c)
+{
+	return c->state == METAROCE_CONN_OPEN || c->state == METAROCE_CONN_CHECKING;
+}
+
 /* Sends the hello op on a plane, soon. */
 void metaroce_conn_say(struct metaroce_conn *c, enum metaroce_conn_op op, uint32_t plane);
 int metaroce_conn_hello(struct metaroce *m, uint32_t plane, const struct dsf_ip6 *source,
@@ -373,6 +401,8 @@ void metaroce_qp_sent(struct metaroce_qp *qp, struct metaroce_message *message, 
 /* The peer has completed all messages before msn. */
 int metaroce_qp_done(struct metaroce_qp *qp, uint32_t msn, dsf_instant now);
 void metaroce_qp_fail(struct metaroce_qp *qp, int status);
+/* Nothing was sent or received on it: a peer that lost its state has lost nothing of it. */
+bool metaroce_qp_is_virgin(const struct metaroce_qp *qp);
 /* What a DATA packet means to the stream: 0, or -DSF_E_* and nothing changed. */
 int metaroce_qp_check(struct metaroce_qp *qp, const struct metaroce_data *data);
 /* It arrived for the first time (check said 0 before). */

@@ -248,7 +248,7 @@ static int probe_input(struct metaroce *m, struct metaroce_conn *c, uint32_t pla
 }
 
 static int nack_input(struct metaroce *m, const struct dsf_ip6 *source, uint32_t plane,
-	const uint8_t *bytes, size_t stored, const struct metaroce_mch *mch)
+	const uint8_t *bytes, size_t stored, const struct metaroce_mch *mch, dsf_instant now)
 {
 	struct metaroce_nack nack;
 	struct metaroce_conn *c;
@@ -261,9 +261,9 @@ static int nack_input(struct metaroce *m, const struct dsf_ip6 *source, uint32_t
 		/* It can't know our id: it repeats the one we used. */
 		for (uint32_t i = 0; i < m->conns_count; i++) {
 			c = m->conns[i];
-			if (c != NULL && c->state == METAROCE_CONN_OPEN && c->peer_id == nack.msn &&
+			if (c != NULL && metaroce_conn_is_open(c) && c->peer_id == nack.msn &&
 				dsf_ip6_equal(&c->peer.address[plane], source)) {
-				metaroce_conn_reset(c, -DSF_E_PEER);
+				metaroce_conn_reset(c, -DSF_E_PEER, now);
 				return 0;
 			}
 		}
@@ -314,7 +314,7 @@ int metaroce_input(struct metaroce *m, uint32_t plane, const struct dsf_ip6 *sou
 		return err < 0 ? err : metaroce_conn_hello(m, plane, source, &mch, &hello, now);
 	}
 	if (mch.type == METAROCE_TYPE_NACK)
-		return nack_input(m, source, plane, bytes, stored, &mch);
+		return nack_input(m, source, plane, bytes, stored, &mch, now);
 	c = metaroce_conn_by_id(m, mch.connection);
 	if (c == NULL) {
 		refuse_unknown(m, plane, source, &mch);
@@ -322,7 +322,7 @@ int metaroce_input(struct metaroce *m, uint32_t plane, const struct dsf_ip6 *sou
 	}
 	if (!dsf_ip6_equal(&c->peer.address[plane], source))
 		return -DSF_E_PEER;
-	if (c->state != METAROCE_CONN_OPEN)
+	if (!metaroce_conn_is_open(c))
 		return -DSF_E_STATE;
 	if (mch.type == METAROCE_TYPE_DATA)
 		return data_input(m, c, plane, marked, bytes, stored, size, &mch, placement, now);

@@ -120,8 +120,7 @@ static void path_news(
 	outcome = walk(p, pblk, fresh);
 	metaroce_path_answered(p, pblk->epoch, tx_at, now);
 	if (outcome.acked_bytes > 0) {
-		c->progress_at = now;
-		c->tries = 0;
+		metaroce_conn_progress(c, now);
 	}
 	news.acked_bytes = outcome.acked_bytes;
 	news.lost = outcome.lost;
@@ -192,6 +191,7 @@ int metaroce_loss_input(struct metaroce *m, struct metaroce_conn *c, const uint8
 	if (err < 0)
 		return err;
 	m->counters.acks_rx++;
+	c->heard = true;
 	if (fresh) {
 		c->control_known = true;
 		c->control_seen = mch->sequence;

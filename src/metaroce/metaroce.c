@@ -216,7 +216,7 @@ bool metaroce_path_look(const struct metaroce *m, uint64_t *cursor, struct metar
 		const struct metaroce_conn *c = m->conns[slot];
 		const struct metaroce_path *p;
 
-		if (c == NULL || c->state != METAROCE_CONN_OPEN || index >= c->paths_count)
+		if (c == NULL || !metaroce_conn_is_open(c) || index >= c->paths_count)
 			continue;
 		p = &c->paths[index];
 		*view = (struct metaroce_path_view){ .connection = slot,

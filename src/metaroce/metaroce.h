@@ -14,6 +14,13 @@
  * that host was answered, or when its port has no carrier: then its packets move to other paths,
  * its source port changes, and probes bring it back.
  *
+ * Peers that go. A NIC that was started anew draws new ids and cookies for its connections. Whoever
+ * still sends under an old id is told so and begins anew: streams that have carried something fail,
+ * what was posted on them completes with an error, and those that haven't are none the worse. A
+ * connection that rested asks before it is used again by a new stream. A peer that doesn't answer,
+ * or for whom nothing gets on whatever is sent again, is given up after METAROCE_TRIES_MAX
+ * time-outs.
+ *
  * Placement. Every packet says where its payload belongs, so it is placed as it comes; streams
  * only order completions. A packet that has moved names the path and number it had first, so the
  * receiver counts every byte exactly once without remembering packets of messages.
@@ -95,7 +102,8 @@ struct metaroce_peer {
 struct metaroce_qp *metaroce_qp_new(struct metaroce *m, uint32_t number, uint32_t peer_number,
 	const struct metaroce_peer *peer, uint64_t user, int *err);
 
-/* Begins to make the stream's connection now rather than with the first message. */
+/* Begins to make the stream's connection now rather than with the first message; one that rests
+ * asks whether its peer is still who it was. */
 void metaroce_qp_connect(struct metaroce_qp *qp, dsf_instant now);
 
 /* Forgets the stream; what it posted and is not complete is given up without completion. */

@@ -484,7 +484,7 @@ void metaroce_path_expire(struct metaroce_path *p, dsf_instant now)
 
 void metaroce_path_carrier(struct metaroce_path *p, bool up, dsf_instant now)
 {
-	if (p->conn->state != METAROCE_CONN_OPEN) {
+	if (!metaroce_conn_is_open(p->conn)) {
 		set_state(p, up ? METAROCE_PATH_GOOD : METAROCE_PATH_DEAD, now);
 		return;
 	}

@@ -48,6 +48,8 @@ void metaroce_qp_connect(struct metaroce_qp *qp, dsf_instant now)
 {
 	if (qp->conn->state == METAROCE_CONN_UNUSED)
 		metaroce_conn_ask(qp->conn, now);
+	else if (qp->conn->state == METAROCE_CONN_OPEN && qp->conn->messages == 0)
+		metaroce_conn_check(qp->conn, now);
 }
 
 static void retire(struct metaroce *m, struct metaroce_message *message)
@@ -170,8 +172,7 @@ int metaroce_post_write(
 	if (qp->sending == NULL)
 		qp->sending = message;
 	if (c->messages++ == 0) {
-		c->progress_at = now;
-		c->tries = 0;
+		metaroce_conn_progress(c, now);
 		for (uint32_t i = 0; c->good_count < c->paths_count && i < c->paths_count; i++)
 			metaroce_path_resume(&c->paths[i], now);
 	}
@@ -216,11 +217,16 @@ int metaroce_qp_done(struct metaroce_qp *qp, uint32_t msn, dsf_instant now)
 		any = true;
 	}
 	if (any) {
-		qp->conn->progress_at = now;
-		qp->conn->tries = 0;
+		metaroce_conn_progress(qp->conn, now);
 		offer(qp);
 	}
 	return 0;
+}
+
+bool metaroce_qp_is_virgin(const struct metaroce_qp *qp)
+{
+	return qp->done_msn == 0 && (qp->first == NULL || !qp->first->begun) &&
+	       dsf_time_is_never(qp->view.first_rx_at);
 }
 
 void metaroce_qp_fail(struct metaroce_qp *qp, int status)

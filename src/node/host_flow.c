@@ -264,14 +264,16 @@ void node_host_flow_expire(struct node_host *h, dsf_instant now)
 }
 
 /* Nothing more will come: all that was promised came, or nobody sends any more. */
-static bool receiver_done(
-	const struct node_host_flow *flow, const struct node_row_flow *row, dsf_instant now)
+static bool receiver_done(const struct node_host_flow *flow, const struct node_row_flow *row,
+	bool failed, dsf_instant now)
 {
 	const struct node_host *h = flow->host;
 	dsf_instant quiet = h->spec.stop_at;
 
 	if (h->spec.iterations > 0 && row->messages >= h->spec.iterations)
 		return true;
+	if (failed)
+		return true; /* the sender has lost its state, or was given up */
 	if (flow->udp != NULL)
 		quiet = dsf_time_min(quiet, node_host_udp_end(h, flow));
 	if (dsf_time_is_never(quiet))
@@ -284,7 +286,7 @@ static bool receiver_done(
 void node_host_flow_row(
 	const struct node_host_flow *flow, struct node_row_flow *row, dsf_instant now)
 {
-	struct metaroce_qp_view view;
+	struct metaroce_qp_view view = { .status = 0 };
 
 	row->source = flow->flow.source;
 	row->target = flow->flow.target;
@@ -314,5 +316,5 @@ void node_host_flow_row(
 		row->ecn_marks = flow->marked;
 		row->lost = flow->udp->highest - flow->udp->unique;
 	}
-	row->done = flow->sender ? flow->told : receiver_done(flow, row, now);
+	row->done = flow->sender ? flow->told : receiver_done(flow, row, view.status < 0, now);
 }

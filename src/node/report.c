@@ -85,6 +85,7 @@ int node_report_add(struct node_report *r, const struct node_row_flow *row)
 		f->sender_seen = true;
 		f->sender_done = row->done;
 		f->sent_messages = row->messages;
+		f->failed = row->lost;
 		f->first_at = row->first_at;
 		f->completed_at = row->last_at;
 		if (row->fct != NULL)
@@ -100,7 +101,7 @@ int node_report_add(struct node_report *r, const struct node_row_flow *row)
 	add_bytes(r, row);
 	r->bytes_wrong += row->bytes_wrong;
 	r->messages += row->messages;
-	r->lost += row->lost;
+	f->missed = row->lost;
 	r->duplicated += row->duplicated;
 	r->reordered += row->reordered;
 	return 0;
@@ -108,10 +109,29 @@ int node_report_add(struct node_report *r, const struct node_row_flow *row)
 
 bool node_report_done(const struct node_report *r)
 {
-	for (uint32_t i = 0; i < r->spec->flows_count; i++)
-		if (!r->flows[i].sender_done || !r->flows[i].receiver_done)
+	for (uint32_t i = 0; i < r->spec->flows_count; i++) {
+		const struct node_report_flow *f = &r->flows[i];
+		bool no_more = !f->sender_seen || (f->sender_done && f->failed > 0);
+
+		if (f->sender_seen && !f->sender_done)
 			return false;
+		if (f->receiver_seen && !f->receiver_done && !no_more)
+			return false;
+	}
 	return true;
+}
+
+/* Only the two ends together know what never came. */
+static uint64_t lost_of(const struct node_report *r, const struct node_report_flow *f)
+{
+	uint64_t due = f->sent_messages + f->failed;
+	bool cut_short = !f->sender_seen || !f->receiver_seen || f->failed > 0;
+
+	if (cut_short && r->spec->iterations > due)
+		due = r->spec->iterations;
+	if (due < f->messages + f->missed)
+		return f->missed;
+	return due - f->messages;
 }
 
 /* Payload and wire bytes of one message. */
@@ -213,22 +233,18 @@ static uint64_t jain_ppm(const struct node_report *r)
 void node_report_finish(struct node_report *r)
 {
 	dsf_instant first = DSF_NEVER, last = DSF_EPOCH;
-	uint64_t sent = 0;
 	bool complete = true;
 
 	for (uint32_t i = 0; i < r->spec->flows_count; i++) {
 		const struct node_report_flow *f = &r->flows[i];
 
-		sent += f->sent_messages;
+		r->lost += lost_of(r, f);
 		complete = complete && f->sender_seen && f->receiver_seen && f->messages > 0;
 		if (!f->sender_seen || !f->receiver_seen)
 			continue;
 		first = dsf_time_min(first, f->first_at);
 		last = dsf_time_max(last, dsf_time_max(f->last_at, f->completed_at));
 	}
-	/* Only the two ends together know what never came. */
-	if (sent > r->messages + r->lost)
-		r->lost = sent - r->messages;
 	/* Datagrams promise nothing: what came must be right, and lost says what didn't. */
 	r->verified = complete && r->bytes_wrong == 0 && r->duplicated == 0 &&
 		      (r->lost == 0 || r->spec->kind == WORKLOAD_UDP);

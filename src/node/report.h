@@ -4,6 +4,10 @@
  * Each host tells of its half of each flow (node_row_flow); here the halves are put together. All
  * times are fabric time.
  *
+ * Lost is what ought to have come and isn't there at the end: what was sent or given up, and of a
+ * flow that ended early (its sender failed, or a host of it lost its state) all that it was to
+ * send.
+ *
  * The duration is from the first post to the last completion. Ideal goodput: what the ports of the
  * endpoints could carry of payload, headers and Ethernet overhead taken off: the smaller of all
  * sources' and all targets' port rates. Jain's index is taken over the flows' goodputs: (sum)^2 /
@@ -18,6 +22,8 @@
 struct node_report_flow {
 	bool sender_seen, receiver_seen, sender_done, receiver_done;
 	uint64_t sent_messages, messages, bytes;
+	uint64_t failed;          /* messages that the sender gave up */
+	uint64_t missed;          /* datagrams that the receiver missed */
 	dsf_instant first_at;     /* first message posted */
 	dsf_instant completed_at; /* last completion at the sender */
 	dsf_instant last_at;      /* last arrival */
@@ -48,7 +54,9 @@ void node_report_close(struct node_report *r);
 /* One row of one host. Rows of other flows than the spec's are -DSF_E_UNKNOWN. */
 int node_report_add(struct node_report *r, const struct node_row_flow *row);
 
-/* True when both halves of every flow were seen and say that they are done. */
+/* True when both halves of every flow say that they are done. All hosts were told the workload, so
+ * who knows nothing of it has lost its state, and his half will not come back. Then, or when the
+ * sender has given up, the receiver waits for nothing more. */
 bool node_report_done(const struct node_report *r);
 
 /* Packets that the modelled network dropped, of a node's counters. */

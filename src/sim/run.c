@@ -56,9 +56,34 @@ static void view_hosts(const struct sim *s, const struct topo *t, const uint64_t
 		sim_view(s, i, NODE_QUERY_WORKLOAD, TOPO_NONE, row_fn, user);
 }
 
-static void count_done(void *user, const struct node_row *row)
+struct tally {
+	uint64_t rows, done;
+	bool failed; /* some sender has given up */
+};
+
+static void count(void *user, const struct node_row *row)
 {
-	*(uint64_t *)user += row->flow.done;
+	struct tally *tally = user;
+
+	tally->rows++;
+	tally->done += row->flow.done;
+	tally->failed |= row->flow.sender && row->flow.lost > 0;
+}
+
+/* Are all flows over, also those whose host has died? */
+static bool all_over(const struct sim *s, const struct topo *t, const uint64_t *hosts,
+	const struct workload_spec *spec, const struct dsf_memory *memory)
+{
+	struct node_report *r = malloc(sizeof(*r));
+	bool over = false;
+
+	if (r != NULL && node_report_init(r, t, spec, memory) == 0) {
+		view_hosts(s, t, hosts, add_row, r);
+		over = node_report_done(r);
+		node_report_close(r);
+	}
+	free(r);
+	return over;
 }
 
 static int command_hosts(struct sim *s, const struct topo *t, const uint64_t *hosts,
@@ -81,14 +106,17 @@ static int command_hosts(struct sim *s, const struct topo *t, const uint64_t *ho
 	return 0;
 }
 
-/* Both halves of every flow say that they are done. */
+/* Both halves of every flow say that they are done; looked at closely only when some never will,
+ * which is rare. */
 static bool all_done(const struct sim *s, const struct topo *t, const uint64_t *hosts,
-	const struct workload_spec *spec)
+	const struct workload_spec *spec, const struct dsf_memory *memory)
 {
-	uint64_t done = 0;
+	struct tally tally = { 0 };
 
-	view_hosts(s, t, hosts, count_done, &done);
-	return done == 2ull * spec->flows_count;
+	view_hosts(s, t, hosts, count, &tally);
+	if (tally.rows == 2ull * spec->flows_count && !tally.failed)
+		return tally.done == tally.rows;
+	return all_over(s, t, hosts, spec, memory);
 }
 
 int sim_run_workload(struct sim *s, const struct topo *t, const struct workload_spec *spec,
@@ -101,7 +129,7 @@ int sim_run_workload(struct sim *s, const struct topo *t, const struct workload_
 	if (err == 0) {
 		do
 			err = sim_run_until(s, dsf_time_after(sim_now(s), SLICE_NS));
-		while (err == 0 && !all_done(s, t, hosts, spec) &&
+		while (err == 0 && !all_done(s, t, hosts, spec, r->memory) &&
 			dsf_time_before(sim_now(s), limit));
 		view_hosts(s, t, hosts, add_row, r);
 	}

@@ -293,11 +293,27 @@ static void bad_access_fails_the_stream(void)
 	TAP_EQ(pipe.blocks, 0, "access: all memory given back");
 }
 
+/* The second NIC loses all it knew. */
+static void restart(struct pipe *pipe, uint64_t seed)
+{
+	struct metaroce_config config = { .memory = &pipe->memory,
+		.seed = seed,
+		.planes = 1,
+		.paths = 4,
+		.payload_bytes = 4096,
+		.base_rtt_ns = 4400,
+		.address = { pipe_address(1, 0) },
+		.rate_bps = { pipe->rate_bps } };
+
+	metaroce_free(pipe->nics[1].m);
+	pipe->nics[1].m = metaroce_new(&config);
+	metaroce_carrier(pipe->nics[1].m, 0, true, (dsf_instant){ pipe->now });
+}
+
 static void a_restarted_peer_is_noticed(void)
 {
 	static struct pipe pipe;
 	struct pipe_flow flow, again;
-	struct metaroce_config config = { 0 };
 
 	pipe_init(&pipe, 1, 3);
 	pipe_nic_add(&pipe, 4, 0);
@@ -306,17 +322,7 @@ static void a_restarted_peer_is_noticed(void)
 	pipe_flow_post(&pipe, &flow, 10000);
 	pipe_run(&pipe, 100000);
 	TAP_EQ(pipe.nics[0].completed, 1, "restart: a message before it");
-	metaroce_free(pipe.nics[1].m);
-	config = (struct metaroce_config){ .memory = &pipe.memory,
-		.seed = 1234,
-		.planes = 1,
-		.paths = 4,
-		.payload_bytes = 4096,
-		.base_rtt_ns = 4400,
-		.address = { pipe_address(1, 0) },
-		.rate_bps = { pipe.rate_bps } };
-	pipe.nics[1].m = metaroce_new(&config);
-	metaroce_carrier(pipe.nics[1].m, 0, true, (dsf_instant){ pipe.now });
+	restart(&pipe, 1234);
 	pipe_flow_post(&pipe, &flow, 10000);
 	pipe_run(&pipe, pipe.now + NS_PER_MS);
 	TAP_EQ(pipe.nics[0].failed, 1, "restart: what was under way fails");
@@ -330,6 +336,102 @@ static void a_restarted_peer_is_noticed(void)
 	TAP_EQ(pipe.blocks, 0, "restart: all memory given back");
 }
 
+/* Streams of a new run on a connection that the last one left: the peer was restarted between. */
+static void a_new_stream_survives_the_restart_before_it(void)
+{
+	static struct pipe pipe;
+	struct pipe_flow flow, again;
+
+	pipe_init(&pipe, 1, 3);
+	pipe_nic_add(&pipe, 4, 0);
+	pipe_nic_add(&pipe, 4, 0);
+	pipe_flow_open(&pipe, &flow, 0, 1, 1);
+	pipe_flow_post(&pipe, &flow, 10000);
+	pipe_run(&pipe, 100000);
+	restart(&pipe, 1234);
+	TAP_OK(pipe_flow_open(&pipe, &again, 0, 1, 2), "again: a stream after the restart");
+	metaroce_qp_connect(again.out, (dsf_instant){ pipe.now });
+	pipe_flow_post(&pipe, &again, 10000);
+	pipe_run(&pipe, pipe.now + NS_PER_MS);
+	TAP_EQ(pipe.nics[0].completed, 2, "again: its message is complete");
+	TAP_EQ(pipe.nics[0].failed, 0, "again: it didn't fail");
+	TAP_EQ(metaroce_connections(pipe.nics[0].m), 1, "again: on one connection");
+	pipe_flow_post(&pipe, &flow, 10000);
+	pipe_run(&pipe, pipe.now + NS_PER_MS);
+	TAP_EQ(flow.posted, 1, "again: the old stream has failed and takes no more");
+	/* Nothing was lost meanwhile: the check alone changes nothing. */
+	metaroce_qp_connect(again.out, (dsf_instant){ pipe.now });
+	pipe_flow_post(&pipe, &again, 10000);
+	pipe_run(&pipe, pipe.now + NS_PER_MS);
+	TAP_EQ(pipe.nics[0].completed, 3, "again: a check that finds the same peer");
+	TAP_EQ(pipe.nics[0].failed, 0, "again: fails nothing");
+	pipe_close(&pipe);
+	TAP_EQ(pipe.blocks, 0, "again: all memory given back");
+}
+
+/* silent: nothing arrives there any more. Else only the stream is missing: packets are answered,
+ * but nothing gets on. asking: from the first hello on. */
+static void a_peer_that_stays_away_is_given_up(bool silent, bool asking)
+{
+	static struct pipe pipe;
+	struct metaroce_qp_view view;
+	struct pipe_flow flow;
+	uint64_t packets;
+
+	pipe_init(&pipe, 1, 4);
+	pipe_nic_add(&pipe, 4, 0);
+	pipe_nic_add(&pipe, 4, 0);
+	pipe_flow_open(&pipe, &flow, 0, 1, 1);
+	if (!asking) {
+		pipe_flow_post(&pipe, &flow, 10000);
+		pipe_run(&pipe, 100000);
+		TAP_EQ(pipe.nics[0].completed, 1, "away: a message before");
+	}
+	pipe.nics[1].ports[0].up = !silent;
+	if (!silent)
+		metaroce_qp_free(pipe.nics[1].m, flow.in);
+	pipe_flow_post(&pipe, &flow, 100000);
+	pipe_run(&pipe, pipe.now + 15 * NS_PER_MS);
+	TAP_EQ(pipe.nics[0].failed, 0, "away: patience at first");
+	pipe_run(&pipe, pipe.now + 10 * NS_PER_MS);
+	metaroce_qp_look(flow.out, &view);
+	TAP_EQ(pipe.nics[0].failed, 1, "away: the message is told as failed");
+	TAP_EQ(view.status, -DSF_E_UNREACHABLE, "away: and says why");
+	pipe_run(&pipe, pipe.now + 10 * NS_PER_MS);
+	packets = pipe.packets;
+	pipe_run(&pipe, pipe.now + 10 * NS_PER_MS);
+	TAP_EQ(pipe.packets, packets, "away: nothing is sent to it any more");
+	/* It comes back, and streams that are new find it. */
+	pipe.nics[1].ports[0].up = true;
+	TAP_OK(pipe_flow_open(&pipe, &flow, 0, 1, 2), "away: a new stream");
+	pipe_flow_post(&pipe, &flow, 10000);
+	pipe_run(&pipe, pipe.now + NS_PER_MS);
+	metaroce_qp_look(flow.out, &view);
+	TAP_EQ(view.messages_done, 1, "away: carries a message when it is back");
+	pipe_close(&pipe);
+	TAP_EQ(pipe.blocks, 0, "away: all memory given back");
+}
+
+/* The peer has everything and answers, but takes longer to place it than any time-out. */
+static void a_slow_receiver_is_waited_for(void)
+{
+	static struct pipe pipe;
+	struct pipe_flow flow;
+
+	pipe_init(&pipe, 1, 6);
+	pipe_nic_add(&pipe, 4, 0);
+	pipe_nic_add(&pipe, 4, 0);
+	pipe_flow_open(&pipe, &flow, 0, 1, 1);
+	pipe.place_delay_ns = 400 * NS_PER_MS;
+	for (int i = 0; i < 8; i++)
+		pipe_flow_post(&pipe, &flow, 4096);
+	pipe_run(&pipe, 500 * NS_PER_MS);
+	TAP_EQ(pipe.nics[0].completed, 8, "slow: every message is told");
+	TAP_EQ(pipe.nics[0].failed, 0, "slow: none has failed");
+	pipe_close(&pipe);
+	TAP_EQ(pipe.blocks, 0, "slow: all memory given back");
+}
+
 int main(void)
 {
 	for (uint64_t seed = 1; seed < 6; seed++)
@@ -341,5 +443,10 @@ int main(void)
 	bad_configurations_are_refused();
 	bad_access_fails_the_stream();
 	a_restarted_peer_is_noticed();
+	a_new_stream_survives_the_restart_before_it();
+	a_peer_that_stays_away_is_given_up(true, false);
+	a_peer_that_stays_away_is_given_up(true, true);
+	a_peer_that_stays_away_is_given_up(false, false);
+	a_slow_receiver_is_waited_for();
 	return TAP_DONE();
 }
