@@ -196,6 +196,7 @@ libcli_la_SOURCES += src/cli/cmd_link.c
 libcli_la_SOURCES += src/cli/cmd_list.c
 libcli_la_SOURCES += src/cli/cmd_node.c
 libcli_la_SOURCES += src/cli/cmd_plan.c
+libcli_la_SOURCES += src/cli/plan_fail.c src/cli/plan_fail.h
 libcli_la_SOURCES += src/cli/cmd_shell.c
 libcli_la_SOURCES += src/cli/cmd_show.c
 libcli_la_SOURCES += src/cli/cmd_run.c

@@ -121,6 +121,7 @@ FUZZ_TARGETS += tests/fuzz/topo_file
 
 # bats files: these need the dsfemu program, and those that need root skip without it
 BATS_TESTS =
+BATS_TESTS += tests/integration/balance.bats
 BATS_TESTS += tests/integration/capture.bats
 BATS_TESTS += tests/integration/completion.bats
 BATS_TESTS += tests/integration/exec.bats

@@ -65,6 +65,8 @@ local f = {
 	reach_switches = ProtoField.uint16("dsf.reach.switches", "Switches in the bitmap"),
 	reach_bitmap = ProtoField.bytes("dsf.reach.bitmap", "Bitmap"),
 	reach_switch = ProtoField.uint16("dsf.reach.switch", "Reaches switch"),
+	reach_withheld_bitmap = ProtoField.bytes("dsf.reach.withheld_bitmap", "Withheld"),
+	reach_withheld = ProtoField.uint16("dsf.reach.withheld", "Withholds switch"),
 
 	inner_target_mac = ProtoField.ether("dsf.inner.target_mac", "Packet: target MAC"),
 	inner_source_mac = ProtoField.ether("dsf.inner.source_mac", "Packet: source MAC"),
@@ -123,6 +125,21 @@ local function add_inner(tree, payload)
 	tree:add(f.inner_destination, payload(38, 16))
 end
 
+-- A bitmap of switches at offset; returns how many are in it.
+local function add_switches(tree, payload, offset, first, switches, bitmap_field, switch_field)
+	local bitmap = tree:add(bitmap_field, payload(offset, math.floor((switches + 7) / 8)))
+	local count = 0
+	for i = 0, switches - 1 do
+		local at = offset + math.floor(i / 8)
+
+		if bit.band(bit.rshift(payload(at, 1):uint(), i % 8), 1) == 1 then
+			bitmap:add(switch_field, payload(at, 1), first + i)
+			count = count + 1
+		end
+	end
+	return count
+end
+
 local function add_reach(tree, payload)
 	if payload:len() < 4 then
 		malformed(tree, "Reachability cell without its header")
@@ -140,17 +157,14 @@ local function add_reach(tree, payload)
 	if bytes == 0 then
 		return
 	end
-	local bitmap = tree:add(f.reach_bitmap, payload(4, bytes))
-	local count = 0
-	for i = 0, switches - 1 do
-		local at = 4 + math.floor(i / 8)
-
-		if bit.band(bit.rshift(payload(at, 1):uint(), i % 8), 1) == 1 then
-			bitmap:add(f.reach_switch, payload(at, 1), first + i)
-			count = count + 1
-		end
-	end
+	local count = add_switches(tree, payload, 4, first, switches, f.reach_bitmap, f.reach_switch)
 	tree:append_text(", " .. count .. " switches reached")
+	if payload:len() < 4 + 2 * bytes then
+		return
+	end
+	count = add_switches(tree, payload, 4 + bytes, first, switches, f.reach_withheld_bitmap,
+		f.reach_withheld)
+	tree:append_text(", " .. count .. " withheld")
 end
 
 local function add_flags(tree, cell)

@@ -1,11 +1,16 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include "base/bitset.h"
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/output.h"
+#include "cli/plan_fail.h"
 #include "cli/topology.h"
+#include "cli/units.h"
 #include "topo/plan.h"
+#include "view/show.h"
 
 /* Cores that this process may use; 1 when the kernel doesn't say. */
 static uint32_t usable_cores(void)
@@ -70,7 +75,8 @@ static void add_milli(cJSON *object, const char *key, uint32_t milli)
 		cJSON_AddNumberToObject(object, key, milli / 1000.0);
 }
 
-static int print_json(const struct topo *t, const struct topo_plan *p, uint32_t cores)
+/* rows: of --fail, taken; NULL without. */
+static int print_json(const struct topo *t, const struct topo_plan *p, uint32_t cores, cJSON *rows)
 {
 	cJSON *doc = cJSON_CreateObject(), *nodes, *links, *over;
 
@@ -102,6 +108,8 @@ static int print_json(const struct topo *t, const struct topo_plan *p, uint32_t 
 	cJSON_AddNumberToObject(doc, "auto_time_dilation", p->dilation);
 	cJSON_AddNumberToObject(doc, "cores", cores);
 	output_json_uint64(doc, "memory_bytes", p->memory_bytes);
+	if (rows != NULL)
+		cJSON_AddItemToObject(doc, "reachability", rows);
 	return output_json(doc);
 }
 
@@ -133,7 +141,23 @@ static void add_ratio(struct output_text *text, const char *title, uint32_t mill
 		output_text_add(text, "%s%.3g : 1 %s\n", title, milli / 1000.0, what);
 }
 
-static int print_text(const struct topo *t, const struct topo_plan *p, uint32_t cores)
+/* Which rows of reachability the failures change. */
+static void add_changes(struct output_text *text, cJSON *rows)
+{
+	struct view_show show = {
+		.what = VIEW_SHOW_REACHABILITY, .node = TOPO_NONE, .destination = TOPO_NONE
+	};
+	char *table = view_show_text(&show, rows);
+
+	output_text_add(text,
+		"\nfailures     change %d of the rows of show fabric reachability\n\n%s",
+		cJSON_GetArraySize(rows), table == NULL ? "" : table);
+	text->failed = text->failed || table == NULL;
+	free(table);
+	cJSON_Delete(rows);
+}
+
+static int print_text(const struct topo *t, const struct topo_plan *p, uint32_t cores, cJSON *rows)
 {
 	struct output_text text = { .failed = false };
 	char a[24], b[24];
@@ -164,7 +188,38 @@ static int print_text(const struct topo *t, const struct topo_plan *p, uint32_t 
 		rate_text(400000000000u / (t->time_dilation ? t->time_dilation : p->dilation), b));
 	output_text_add(&text, "memory       %" PRIu64 " MB live, %u processes\n",
 		(p->memory_bytes + (1u << 20) - 1) >> 20, t->nodes_count);
+	if (rows != NULL)
+		add_changes(&text, rows);
 	return output_text_write(&text);
+}
+
+/* Rows for --fail, where it was given: all as JSON, for people those that it changes. */
+static int fail(const struct topo *t, int argc, char **argv, const struct cli_options *options,
+	cJSON **rows)
+{
+	const char *seed = cli_option(options, "seed");
+	uint64_t seed_value = t->seed, *failed;
+	int code;
+
+	*rows = NULL;
+	if (seed != NULL && !units_count(seed, &seed_value))
+		return cli_wrong(options, "--seed: %s: want a number", seed);
+	failed = calloc(DSF_BITSET_WORDS(t->links_count) + 1, sizeof(*failed));
+	code = failed == NULL ? CLI_FAILED
+			      : cli_failed_links(options, argc - 1, argv + 1, t, failed);
+	if (code == CLI_OK && cli_option_at(options, "fail", 0) != NULL) {
+		if (t->fabric.mode != TOPO_FABRIC_DSF) {
+			log_err("--fail: %s is no cell fabric", argv[0]);
+			code = CLI_USAGE;
+		} else {
+			*rows = plan_fail_rows(t, failed, seed_value, options->json);
+			code = *rows == NULL ? CLI_FAILED : CLI_OK;
+		}
+	}
+	if (code == CLI_FAILED)
+		log_err("plan: out of memory");
+	free(failed);
+	return code;
 }
 
 static int run(int argc, char **argv, const struct cli_options *options)
@@ -172,27 +227,43 @@ static int run(int argc, char **argv, const struct cli_options *options)
 	uint32_t cores = usable_cores();
 	struct topo_plan plan;
 	struct topo *t;
+	cJSON *rows;
 	int code = cli_load_topology(argv[0], &t);
 
-	(void)argc;
 	if (code != CLI_OK)
 		return code;
-	topo_plan(t, cores, &plan);
-	code = options->json ? print_json(t, &plan, cores) : print_text(t, &plan, cores);
+	code = fail(t, argc, argv, options, &rows);
+	if (code == CLI_OK) {
+		topo_plan(t, cores, &plan);
+		code = options->json ? print_json(t, &plan, cores, rows)
+				     : print_text(t, &plan, cores, rows);
+	}
 	topo_free(t);
 	return code;
 }
 
+static const struct cli_option options[] = {
+	{ "fail", "LINK", true, "what is reached without links NODE:IF" },
+	{ "seed", "N", false, "seed of the draws of Input Balanced Mode; default: the file's" },
+	{ NULL, NULL, false, NULL },
+};
+
 const struct cli_command cmd_plan = {
 	.name = "plan",
-	.usage = "FILE",
+	.usage = "FILE [--fail LINK ...]",
 	.summary = "tells what a topology has, can do and costs",
 	.help = "Counts, bisection bandwidth, oversubscription, fabric speed-up, the credit loop, "
 		"the\n"
 		"base round trip, what \"time_dilation\": \"auto\" means on this machine, and the "
 		"memory\n"
-		"that the live lab takes. All times are fabric time. Needs no rights.",
+		"that the live lab takes. All times are fabric time. Needs no rights.\n"
+		"With --fail also what every switch comes to when these links have failed, "
+		"computed\n"
+		"without a packet: the rows of `show fabric reachability` (as JSON all of them, "
+		"else\n"
+		"those that the failures change).",
+	.options = options,
 	.words_min = 1,
-	.words_max = 1,
+	.words_max = CLI_WORDS_ANY,
 	.run = run,
 };

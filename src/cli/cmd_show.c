@@ -144,6 +144,8 @@ const struct cli_command cmd_show = {
 	.help = "WHAT is one of:\n"
 		"  fabric                       switches: ports, live links, destinations\n"
 		"  fabric reachability [DST]    by which ports each node reaches each destination\n"
+		"  fabric inputbalance [DST]    what comes in, what is allowed to, what can go "
+		"out\n"
 		"  fabric topology              links and their state\n"
 		"  systemport                   ports of the whole virtual switch\n"
 		"  voq                          queues, credits, drops and marks\n"

@@ -9,6 +9,7 @@
 #include "cli/units.h"
 #include "cli/workload.h"
 #include "sim/run.h"
+#include "base/bitset.h"
 #include "topo/memory.h"
 #include "view/json.h"
 #include "view/report.h"
@@ -24,6 +25,8 @@ struct session {
 	const struct topo *topo;
 	struct sim *sim;
 	uint64_t limit_ns;
+	char **links; /* words behind the file: more links that fail */
+	int links_count;
 	cJSON *results;          /* [{"command","result"}] */
 	struct output_text text; /* the same for people */
 	int code;
@@ -136,21 +139,19 @@ static bool show(struct session *s, const char *command)
 	return false;
 }
 
+/* Takes the links of --fail down, all at one instant. */
 static bool fail_links(struct session *s)
 {
-	const char *name;
+	uint64_t *failed = calloc(DSF_BITSET_WORDS(s->topo->links_count) + 1, sizeof(*failed));
 
-	for (int i = 0; (name = cli_option_at(s->options, "fail", i)) != NULL; i++) {
-		uint32_t port = topo_find_port(s->topo, name);
-
-		if (port == TOPO_NONE) {
-			log_err("--fail: %s: no such link, want NODE:IF of one of its ends", name);
-			s->code = CLI_USAGE;
-			return false;
-		}
-		sim_link_set(s->sim, s->topo->ports[port].link, false);
-	}
-	return true;
+	s->code = failed == NULL
+			  ? CLI_FAILED
+			  : cli_failed_links(s->options, s->links_count, s->links, s->topo, failed);
+	for (uint32_t i = 0; s->code == CLI_OK && i < s->topo->links_count; i++)
+		if (dsf_bitset_has(failed, i))
+			sim_link_set(s->sim, i, false);
+	free(failed);
+	return s->code == CLI_OK;
 }
 
 static void name_missing(void *user, const struct node_row *row)
@@ -264,7 +265,6 @@ static int run(int argc, char **argv, const struct cli_options *options)
 	uint64_t seed_value;
 	int code = cli_load_topology(argv[0], &t), printed;
 
-	(void)argc;
 	if (code != CLI_OK)
 		return code;
 	code = cli_check_runs(argv[0], t, false);
@@ -278,6 +278,8 @@ static int run(int argc, char **argv, const struct cli_options *options)
 		return cli_wrong(options, "--seed: %s: want a number", seed);
 	}
 	s.topo = t;
+	s.links = argv + 1;
+	s.links_count = argc - 1;
 	s.results = cJSON_CreateArray();
 	s.sim = sim_new(&(struct sim_config){ .topo = t, .seed = seed_value });
 	if (s.sim == NULL || s.results == NULL) {
@@ -296,7 +298,7 @@ static int run(int argc, char **argv, const struct cli_options *options)
 }
 
 static const struct cli_option options[] = {
-	{ "fail", "LINK", true, "takes NODE:IF's link down, after the lab has converged" },
+	{ "fail", "LINK", true, "takes links NODE:IF down, after the lab has converged" },
 	{ "run", "WORKLOAD", true, "runs a workload: 'permutation --size 1M --iterations 4'" },
 	{ "drill", "DRILL", true, "plays a drill: its file, or 'random --seed 7 --duration 2ms'" },
 	{ "show", "WORDS", true, "shows state at the end: 'fabric reachability'" },
@@ -307,7 +309,7 @@ static const struct cli_option options[] = {
 
 const struct cli_command cmd_sim = {
 	.name = "sim",
-	.usage = "FILE",
+	.usage = "FILE [--fail LINK ...]",
 	.summary = "runs a topology in virtual time, in one process, without root",
 	.help = "Makes every device of FILE, waits until the fabric has converged, takes the links "
 		"of\n"
@@ -321,6 +323,6 @@ const struct cli_command cmd_sim = {
 		"a drill did not hold.",
 	.options = options,
 	.words_min = 1,
-	.words_max = 1,
+	.words_max = CLI_WORDS_ANY,
 	.run = run,
 };

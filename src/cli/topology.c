@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/bitset.h"
 #include "base/err.h"
 #include "cli/log.h"
 #include "cli/options.h"
@@ -123,6 +124,33 @@ int cli_load_topology(const char *word, struct topo **out)
 		return CLI_OK;
 	log_err("%s", topo_error_line(&error, line, sizeof(line)));
 	return err == -DSF_E_NOMEM ? CLI_FAILED : CLI_USAGE;
+}
+
+static int add_link(const struct topo *t, const char *name, uint64_t *failed)
+{
+	uint32_t port = topo_find_port(t, name);
+
+	if (port == TOPO_NONE) {
+		log_err("--fail: %s: no such link, want NODE:IF of one of its ends", name);
+		return CLI_USAGE;
+	}
+	dsf_bitset_add(failed, t->ports[port].link);
+	return CLI_OK;
+}
+
+int cli_failed_links(const struct cli_options *options, int words_count, char **words,
+	const struct topo *t, uint64_t *failed)
+{
+	const char *name;
+	int code = CLI_OK;
+
+	if (words_count > 0 && cli_option_at(options, "fail", 0) == NULL)
+		return cli_wrong(options, "too many words at %s", words[0]);
+	for (int i = 0; code == CLI_OK && (name = cli_option_at(options, "fail", i)) != NULL; i++)
+		code = add_link(t, name, failed);
+	for (int i = 0; code == CLI_OK && i < words_count; i++)
+		code = add_link(t, words[i], failed);
+	return code;
 }
 
 int cli_check_runs(const char *word, const struct topo *t, bool live)

@@ -4,6 +4,7 @@
 #ifndef DSF_CLI_TOPOLOGY_H
 #define DSF_CLI_TOPOLOGY_H
 #include <stdbool.h>
+#include "cli/options.h"
 #include "topo/model.h"
 
 /* True when a word that could be a lab's name means a file: it has a '/' or ends with ".json". */
@@ -24,5 +25,10 @@ int cli_load_topology(const char *word, struct topo **out);
  * (word names the file) and CLI_USAGE returned. A file that asks for another fabric or transport
  * must not run as if it hadn't. External nodes exist live only. */
 int cli_check_runs(const char *word, const struct topo *t, bool live);
+
+/* Adds the links of --fail LINK ... to a bitset over links: the values of the option, and the words
+ * behind the file when there is one. CLI_OK, or CLI_USAGE and what is wrong is told. */
+int cli_failed_links(const struct cli_options *options, int words_count, char **words,
+	const struct topo *t, uint64_t *failed);
 
 #endif

@@ -101,6 +101,32 @@ static const struct bad wrong_values[] = {
 	{ "number for a string", "{\"name\":\n7}", 1, "name", "must be a string, is a number" },
 	{ "word for a flag", LAB("\"fabric\": {\"input_balanced\": \"yes\"}"), 3,
 		"fabric.input_balanced", "must be true or false" },
+	{ "orders without the draw", LAB("\"fabric\": {\n\"orders\": []}"), 4, "fabric.orders",
+		"are for" },
+	{ "order of nobody",
+		LAB("\"fabric\": {\"draw\": \"forced\", \"orders\": [\n{\"node\": \"nobody\", "
+		    "\"ports\": []}]}"),
+		4, "fabric.orders[0].node", "only an FDSW or SDSW" },
+	{ "order of an interface node",
+		LAB("\"fabric\": {\"draw\": \"forced\", \"orders\": [\n{\"node\": "
+		    "\"b0-z0-p0-rdsw0\", \"ports\": [\"fab0\"]}]}"),
+		4, "fabric.orders[0].node", "only an FDSW or SDSW" },
+	{ "order of a strange port",
+		LAB("\"fabric\": {\"draw\": \"forced\", \"orders\": [\n{\"node\": "
+		    "\"b0-z0-p0-fdsw0\", \"ports\": [\"fab0\", \"fab99\"]}]}"),
+		4, "fabric.orders[0].ports[1]", "has no cell port" },
+	{ "order with a port twice",
+		LAB("\"fabric\": {\"draw\": \"forced\", \"orders\": [\n{\"node\": "
+		    "\"b0-z0-p0-fdsw0\", \"ports\": [\"fab0\", \"fab0\"]}]}"),
+		4, "fabric.orders[0].ports[1]", "its place already" },
+	{ "order of numbers",
+		LAB("\"fabric\": {\"draw\": \"forced\", \"orders\": [\n{\"node\": "
+		    "\"b0-z0-p0-fdsw0\", \"ports\": [3]}]}"),
+		4, "fabric.orders[0].ports[0]", "must be the name" },
+	{ "order without ports",
+		LAB("\"fabric\": {\"draw\": \"forced\", \"orders\": [\n{\"node\": "
+		    "\"b0-z0-p0-fdsw0\"}]}"),
+		4, "fabric.orders[0]", "ports" },
 	{ "array for an object", LAB("\"fabric\": []"), 3, "fabric", "must be an object" },
 	{ "object for an array", "{\"name\": \"x\",\n\"buildings\": {}}", 2, "buildings",
 		"must be an array" },

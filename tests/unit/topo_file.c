@@ -235,6 +235,7 @@ static void ranks_are_right(const struct topo *t, const char *name)
 }
 
 static const char *const good_files[] = { "topologies/mini.json", "topologies/l1-zone.json",
+	"topologies/figures.json", "topologies/l2-zone.json", "tests/topologies/forced.json",
 	"tests/topologies/region.json", "tests/topologies/ecmp.json",
 	"tests/topologies/explicit.json", "tests/topologies/beside.json" };
 
@@ -244,6 +245,7 @@ static bool same_ports(const struct topo *a, const struct topo *b)
 
 	for (uint32_t i = 0; same && i < a->ports_count; i++)
 		same = strcmp(a->ports[i].name, b->ports[i].name) == 0 &&
+		       a->ports[i].withhold == b->ports[i].withhold &&
 		       a->ports[i].node == b->ports[i].node &&
 		       a->ports[i].peer == b->ports[i].peer &&
 		       a->ports[i].link == b->ports[i].link &&
