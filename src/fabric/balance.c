@@ -264,46 +264,56 @@ static const uint64_t *keep(
 	return g->kept;
 }
 
-static void add_live(
-	const struct fabric_balance *b, const struct fabric_balance_group *g, uint64_t *to)
+/* Live links by which traffic to destination comes in, in whatever group. */
+static void find_inputs(
+	const struct fabric_balance *b, uint32_t destination, bool upwards, uint64_t *inputs)
 {
-	for (uint32_t w = 0; w < b->port_words; w++)
-		to[w] |= g->members[w] & b->live[w];
+	uint32_t behind = b->behind[destination];
+	const uint64_t *not = behind == FABRIC_BALANCE_NONE ? NULL : b->groups[behind].members;
+	bool leaf = b->tier == FABRIC_TIER_LEAF;
+
+	for (uint32_t w = 0; w < b->port_words; w++) {
+		inputs[w] = b->live[w];
+		if (leaf && !upwards)
+			inputs[w] &= b->groups[GROUP_DOWN].members[w];
+		if (not != NULL)
+			inputs[w] &= ~not [w];
+	}
 }
 
-static void tell_group(
-	struct fabric_balance *b, uint32_t i, uint32_t destination, uint64_t *told, uint64_t *may)
+/* Takes from told what a group must withhold. */
+static void withhold(struct fabric_balance *b, struct fabric_balance_group *g, uint32_t destination,
+	uint64_t *told)
 {
-	struct fabric_balance_group *g = &b->groups[i];
-	uint64_t out = b->out[destination], allowed;
+	uint64_t allowed = fabric_balance_allowed(
+		g->nominal, b->out[destination], b->nominal_out[destination]);
 	const uint64_t *kept;
 
-	add_live(b, g, may);
-	if (out == 0)
+	if (allowed >= g->live)
 		return;
-	allowed = fabric_balance_allowed(g->nominal, out, b->nominal_out[destination]);
-	if (!b->enabled || allowed >= g->live) {
-		add_live(b, g, told);
-		return;
-	}
 	kept = keep(b, g, allowed);
 	for (uint32_t w = 0; w < b->port_words; w++)
-		told[w] |= kept[w];
+		told[w] &= kept[w] | ~g->members[w];
 }
 
 void fabric_balance_tell(
 	struct fabric_balance *b, uint32_t destination, bool upwards, uint64_t *told, uint64_t *may)
 {
-	memset(told, 0, ports_size(b));
-	memset(may, 0, ports_size(b));
-	if (b->groups_count > GROUP_DOWN && feeds(b, GROUP_DOWN, destination, upwards))
-		tell_group(b, GROUP_DOWN, destination, told, may);
-	if (b->tier == FABRIC_TIER_LEAF && !upwards &&
-		b->behind[destination] == FABRIC_BALANCE_NONE)
-		return; /* comes in by that group alone: no look at a hundred others */
-	for (uint32_t i = GROUP_DOWN + 1; i < b->groups_count; i++)
+	uint64_t out = b->out[destination];
+
+	find_inputs(b, destination, upwards, may);
+	memcpy(told, may, ports_size(b));
+	if (out == 0)
+		memset(told, 0, ports_size(b));
+	if (out == 0 || !b->enabled || out >= b->nominal_out[destination])
+		return; /* the most frequent cases, without a look at a hundred groups */
+	if (b->tier == FABRIC_TIER_LEAF && feeds(b, GROUP_DOWN, destination, upwards)) {
+		withhold(b, &b->groups[GROUP_DOWN], destination, told);
+		return; /* what is far comes in by that group alone */
+	}
+	for (uint32_t i = 0; i < b->groups_count; i++)
 		if (feeds(b, i, destination, upwards))
-			tell_group(b, i, destination, told, may);
+			withhold(b, &b->groups[i], destination, told);
 }
 
 bool fabric_balance_view(const struct fabric_balance *b, uint32_t i, uint32_t destination,

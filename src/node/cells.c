@@ -20,52 +20,56 @@ static const struct topo_node *peer_node(const struct topo *t, const struct topo
 	return &t->nodes[t->ports[port->peer].node];
 }
 
-/* What a healthy SDSW tells an FDSW: all it has but what is in the FDSW's own cluster. */
-static void add_told_by_spine(
-	const struct topo *t, uint32_t spine, uint32_t cluster, uint64_t *into)
+/* Adds what stands directly above a switch: its peers of a role. */
+static void add_above(
+	const struct topo *t, const struct topo_node *n, enum topo_role role, uint64_t *into)
 {
-	const uint64_t *below = topo_below(t, spine);
+	for (uint32_t i = 0; i < n->ports_count; i++) {
+		const struct topo_node *peer = peer_node(t, topo_node_port(t, n, i));
 
-	for (uint32_t d = dsf_bitset_next(below, 0, t->switches_count); d < t->switches_count;
-		d = dsf_bitset_next(below, d + 1, t->switches_count))
-		if (t->switch_cluster[d] != cluster)
+		if (peer->role == role)
+			dsf_bitset_add(into, peer->switch_index);
+	}
+}
+
+/* Adds what stands below the switches of a set; not what is in a cluster. */
+static void add_below(
+	const struct topo *t, const uint64_t *from, uint32_t but_cluster, uint64_t *into)
+{
+	uint64_t all[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
+
+	for (uint32_t s = dsf_bitset_next(from, 0, t->switches_count); s < t->switches_count;
+		s = dsf_bitset_next(from, s + 1, t->switches_count))
+		for (uint32_t w = 0; w < t->switch_words; w++)
+			all[w] |= topo_below(t, s)[w];
+	for (uint32_t d = dsf_bitset_next(all, 0, t->switches_count); d < t->switches_count;
+		d = dsf_bitset_next(all, d + 1, t->switches_count))
+		if (t->switch_cluster[d] != but_cluster)
 			dsf_bitset_add(into, d);
 }
 
-/* What a healthy FDSW reaches: what is below it, and over SDSWs other clusters. */
-static void add_reached_by_leaf(const struct topo *t, const struct topo_node *leaf, uint64_t *into)
-{
-	for (uint32_t w = 0; w < t->switch_words; w++)
-		into[w] |= topo_below(t, leaf->switch_index)[w];
-	for (uint32_t i = 0; i < leaf->ports_count; i++) {
-		const struct topo_node *peer = peer_node(t, topo_node_port(t, leaf, i));
-
-		if (peer->role == TOPO_ROLE_SDSW)
-			add_told_by_spine(t, peer->switch_index, leaf->cluster, into);
-	}
-}
-
-/* The interface nodes that a healthy fabric reaches from here. */
+/* The interface nodes that a healthy fabric reaches from here: what is below the FDSWs, and over
+ * SDSWs what is in other clusters. */
 static void expect(struct node_cells *c)
 {
+	uint64_t leaves[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
+	uint64_t spines[DSF_BITSET_WORDS(TOPO_SWITCHES_MAX)] = { 0 };
 	const struct topo *t = c->topo;
 
-	switch (tier_of(c->self->role)) {
-	case FABRIC_TIER_INTERFACE:
-		for (uint32_t i = 0; i < c->self->ports_count; i++) {
-			const struct topo_port *port = topo_node_port(t, c->self, i);
-
-			if (!port->ethernet)
-				add_reached_by_leaf(t, peer_node(t, port), c->expected);
-		}
-		break;
-	case FABRIC_TIER_LEAF: add_reached_by_leaf(t, c->self, c->expected); break;
-	case FABRIC_TIER_SPINE:
+	if (c->self->role == TOPO_ROLE_SDSW) {
 		memcpy(c->expected, topo_below(t, c->self->switch_index),
 			t->switch_words * sizeof(uint64_t));
-		break;
-	case FABRIC_TIER_NONE: break;
+		return;
 	}
+	if (c->self->role == TOPO_ROLE_FDSW)
+		dsf_bitset_add(leaves, c->self->switch_index);
+	else
+		add_above(t, c->self, TOPO_ROLE_FDSW, leaves);
+	for (uint32_t s = dsf_bitset_next(leaves, 0, t->switches_count); s < t->switches_count;
+		s = dsf_bitset_next(leaves, s + 1, t->switches_count))
+		add_above(t, &t->nodes[t->switch_node[s]], TOPO_ROLE_SDSW, spines);
+	add_below(t, leaves, TOPO_NONE, c->expected);
+	add_below(t, spines, c->self->cluster, c->expected);
 	dsf_bitset_remove(c->expected, c->self->switch_index);
 }
 
