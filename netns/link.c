@@ -128,6 +128,10 @@ static int decode_attribute(const struct nlattr *attribute, void *user)
 			mnl_attr_get_payload_len(attribute) <= sizeof(state->name))
 			strcpy(state->name, mnl_attr_get_str(attribute));
 		break;
+	case IFLA_OPERSTATE:
+		state->carrier = mnl_attr_get_payload_len(attribute) >= 1 &&
+				 mnl_attr_get_u8(attribute) == IF_OPER_UP;
+		break;
 	case IFLA_STATS64:
 		/* Newer kernels append fields, and the payload is aligned to 4 only. */
 		memset(&stats, 0, sizeof(stats));
@@ -149,15 +153,20 @@ static int decode_attribute(const struct nlattr *attribute, void *user)
 bool netns_link_decode(const struct nlmsghdr *message, struct netns_link_state *state)
 {
 	const struct ifinfomsg *info = mnl_nlmsg_get_payload(message);
+	bool lower_up;
 
 	if ((message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK) ||
 		mnl_nlmsg_get_payload_len(message) < sizeof(*info) || info->ifi_index <= 0)
 		return false;
 	*state = (struct netns_link_state){ .ifindex = (uint32_t)info->ifi_index };
 	state->up = (info->ifi_flags & IFF_UP) != 0;
-	state->carrier = state->up && (info->ifi_flags & IFF_LOWER_UP) != 0;
 	state->deleted = message->nlmsg_type == RTM_DELLINK;
-	return mnl_attr_parse(message, sizeof(*info), decode_attribute, state) >= 0;
+	if (mnl_attr_parse(message, sizeof(*info), decode_attribute, state) < 0)
+		return false;
+	lower_up = state->up && (info->ifi_flags & IFF_LOWER_UP) != 0;
+	state->settling = lower_up && !state->carrier;
+	state->carrier = lower_up && state->carrier;
+	return true;
 }
 
 static struct nlmsghdr *get_links(uint8_t *bytes)

@@ -42,7 +42,8 @@ struct netns_link_state {
 	uint32_t ifindex;
 	char name[NETNS_LINK_NAME_MAX + 1];
 	bool up;      /* administratively */
-	bool carrier; /* up at both ends */
+	bool carrier;  /* up at both ends, and what is sent goes out */
+	bool settling; /* up at both ends, but its queue isn't there yet: what is sent vanishes */
 	bool deleted;
 	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes, rx_dropped, tx_dropped;
 	uint64_t qdisc_dropped; /* only from netns_link_stats */

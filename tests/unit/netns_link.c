@@ -1,4 +1,5 @@
 /* Batches, links and the kernel's answers, inside a namespace that has no name. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -6,6 +7,8 @@
 #include <string.h>
 #include <poll.h>
 #include <unistd.h>
+#include <linux/if_packet.h>
+#include <sys/socket.h>
 #include "netns/netns.h"
 #include "tests/tap.h"
 
@@ -126,7 +129,7 @@ static void test_monitor(void)
 	TAP_EQ(netns_batch_flush(&batch), 0, "one end is set down");
 	TAP_OK(wait_carrier(&monitor, &seen, 3, false), "carrier goes at the other");
 	TAP_OK(seen.last[3].up, "which is still up itself");
-	netns_monitor_input((const uint8_t *)"\x03\x00\x00", 3, see, &seen);
+	netns_monitor_input(&monitor, (const uint8_t *)"\x03\x00\x00", 3, see, &seen);
 	TAP_OK(true, "half a message is ignored");
 	netns_monitor_close(&monitor);
 	TAP_EQ(netns_monitor_fd(&monitor), -1, "a closed monitor has no descriptor");
@@ -172,6 +175,100 @@ static void test_host(int nl)
 	TAP_OK(seen.count >= 3, "lo and both ends are there");
 }
 
+/* Carrier is told when what is sent goes out, not earlier, and it is told of all links. */
+#define CROWD_PAIRS 60u
+#define CROWD_FIRST 1000u
+
+struct crowd {
+	int packet_fd;
+	uint32_t sent, dropped, arrived;
+	bool told[2 * CROWD_PAIRS];
+};
+
+static void send_when_up(void *user, const struct netns_link_state *state)
+{
+	struct crowd *c = user;
+	uint32_t number = state->ifindex - CROWD_FIRST;
+	struct sockaddr_ll to = {
+		.sll_family = AF_PACKET, .sll_ifindex = (int)state->ifindex, .sll_halen = 6
+	};
+
+	if (number >= 2 * CROWD_PAIRS || !state->carrier || c->told[number])
+		return;
+	c->told[number] = true;
+	c->sent += sendto(c->packet_fd, "0123456789abcdef", 16, 0, (struct sockaddr *)&to,
+			   sizeof(to)) == 16;
+}
+
+static void count_crowd(void *user, const struct netns_link_state *state)
+{
+	struct crowd *c = user;
+
+	if (state->ifindex - CROWD_FIRST >= 2 * CROWD_PAIRS)
+		return;
+	c->dropped += (uint32_t)state->tx_dropped;
+	c->arrived += (uint32_t)state->rx_packets;
+}
+
+/* New links send nothing by themselves. */
+static void quiet_ipv6(void)
+{
+	int fd = open("/proc/sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY | O_CLOEXEC);
+
+	TAP_OK(fd >= 0 && write(fd, "1", 1) == 1, "new links have no IPv6");
+	close(fd);
+}
+
+static void make_crowd(int ns_fd)
+{
+	for (uint32_t i = 0; i < 2 * CROWD_PAIRS; i += 2) {
+		char names[2][NETNS_LINK_NAME_MAX + 1];
+		struct netns_link_end ends[2];
+
+		for (uint32_t k = 0; k < 2; k++) {
+			snprintf(names[k], sizeof(names[k]), "crowd%u", i + k);
+			ends[k] = (struct netns_link_end){
+				.ns_fd = ns_fd,
+				.ifindex = CROWD_FIRST + i + k,
+				.name = names[k],
+				.mtu = 9000,
+				.mac = { { 2, 0, 0, 1, (uint8_t)((i + k) >> 8), (uint8_t)(i + k) } }
+			};
+		}
+		netns_link_add(&batch, &ends[0], &ends[1], i);
+	}
+}
+
+static void test_crowd(int nl, int ns_fd)
+{
+	struct crowd crowd = { .packet_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0) };
+	struct netns_monitor monitor;
+	struct pollfd poller = { .events = POLLIN };
+	int err = 0;
+
+	quiet_ipv6();
+	make_crowd(ns_fd);
+	TAP_EQ(netns_batch_flush(&batch), 0, "many links are made");
+	for (uint32_t i = 0; i < 2 * CROWD_PAIRS && err == 0; i += 2) {
+		netns_link_set(&batch, CROWD_FIRST + i, true, i);
+		netns_link_set(&batch, CROWD_FIRST + i + 1, true, i);
+		err = netns_batch_flush(&batch);
+		if (err == 0)
+			err = netns_link_stats(nl, send_when_up, &crowd);
+	}
+	TAP_EQ(err, 0, "each is set up and looked at");
+	TAP_EQ(netns_monitor_open(&monitor), 0, "a monitor opens at once");
+	poller.fd = netns_monitor_fd(&monitor);
+	while (crowd.sent < 2 * CROWD_PAIRS && err == 0 && poll(&poller, 1, 5000) > 0)
+		err = netns_monitor_read(&monitor, send_when_up, &crowd);
+	TAP_EQ(crowd.sent, 2 * CROWD_PAIRS, "all get carrier");
+	TAP_EQ(netns_link_stats(nl, count_crowd, &crowd), 0, "their counters");
+	TAP_EQ(crowd.dropped, 0, "what was sent as soon as there was carrier isn't dropped");
+	TAP_EQ(crowd.arrived, 2 * CROWD_PAIRS, "and arrives");
+	netns_monitor_close(&monitor);
+	close(crowd.packet_fd);
+}
+
 int main(void)
 {
 	int ns_fd, nl;
@@ -190,6 +287,7 @@ int main(void)
 	test_alias(nl);
 	test_monitor();
 	test_host(nl);
+	test_crowd(nl, ns_fd);
 	TAP_EQ(netns_link_delete_all(nl), 0, "all links are deleted in one go");
 	TAP_EQ(netns_link_delete_all(nl), 0, "where there are none that is no error");
 	close(nl);
