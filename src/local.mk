@@ -156,6 +156,7 @@ libdsfuring_la_SOURCES += src/uring/log.c src/uring/log.h
 libdsfuring_la_SOURCES += src/uring/loop.c src/uring/loop.h
 libdsfuring_la_SOURCES += src/uring/memory.c src/uring/memory.h
 libdsfuring_la_SOURCES += src/uring/node_main.c src/uring/node_main.h
+libdsfuring_la_SOURCES += src/uring/files.c src/uring/files.h
 libdsfuring_la_SOURCES += src/uring/port.c src/uring/port.h
 libdsfuring_la_SOURCES += src/uring/process.c src/uring/process.h
 libdsfuring_la_SOURCES += src/uring/request.c src/uring/request.h

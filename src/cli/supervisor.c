@@ -20,6 +20,7 @@
 #include "topo/plan.h"
 
 #define EVENTS_MAX   64
+#define TERM_MS      1500 /* for nodes to end by themselves */
 #define KILL_MS      5000 /* for killed nodes to be gone */
 #define PROGRESS_MS  50   /* between two progress messages */
 #define LAST_WORD_MS 2000 /* for `up` to take the end of the story */
@@ -225,18 +226,27 @@ static uint32_t processes_left(const struct supervisor *s)
 	return left;
 }
 
-/* SIGKILL at once: a node keeps nothing that it would have to save, and tidying up its memory first
- * would double the time that the end of a large lab takes. */
-static void stop_nodes(struct supervisor *s)
+static void signal_nodes(struct supervisor *s, int signal_number, int64_t wait_ms)
 {
-	int64_t end = supervisor_clock_ms() + KILL_MS;
+	int64_t end = supervisor_clock_ms() + wait_ms;
 
 	for (uint32_t i = 0; s->nodes != NULL && i < s->topo->nodes_count; i++) {
-		s->nodes[i].stop_asked = true;
-		supervisor_node_signal(&s->nodes[i], SIGKILL);
+		struct supervisor_node *n = &s->nodes[i];
+
+		n->stop_asked = true;
+		supervisor_node_signal(
+			n, n->state == SUPERVISOR_NODE_FROZEN ? SIGKILL : signal_number);
 	}
 	while (processes_left(s) > 0 && supervisor_clock_ms() < end)
 		(void)supervisor_turn(s, 10);
+}
+
+/* A node closes its sockets faster than the kernel does for a killed one (uring/files.h). */
+static void stop_nodes(struct supervisor *s)
+{
+	signal_nodes(s, SIGTERM, TERM_MS);
+	if (processes_left(s) > 0)
+		signal_nodes(s, SIGKILL, KILL_MS);
 }
 
 static void note_stranger(

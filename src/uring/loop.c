@@ -34,10 +34,33 @@ int uring_loop_open(struct uring_loop *l, uint32_t files_max)
 	return 0;
 }
 
+/* Until the kernel says that all is ended. It can only refuse where it is too old for "any". */
+static void cancel_all(struct uring_loop *l)
+{
+	struct io_uring_sqe *sqe = uring_loop_entry(l);
+	struct io_uring_cqe *cqe;
+	bool done = sqe == NULL;
+
+	if (sqe != NULL) {
+		io_uring_prep_cancel64(sqe, 0, IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL);
+		sqe->user_data = UINT64_MAX;
+	}
+	while (!done && io_uring_submit_and_wait(&l->ring, 1) >= 0) {
+		while (io_uring_peek_cqe(&l->ring, &cqe) == 0) {
+			done |= cqe->user_data == UINT64_MAX;
+			io_uring_cqe_seen(&l->ring, cqe);
+		}
+	}
+}
+
 void uring_loop_close(struct uring_loop *l)
 {
-	if (l->open)
+	if (l->open) {
+		cancel_all(l);
+		if (l->fixed_files)
+			io_uring_unregister_files(&l->ring);
 		io_uring_queue_exit(&l->ring);
+	}
 	l->open = false;
 }
 

@@ -10,6 +10,7 @@
 #include "netns/netns.h"
 #include "node/host.h"
 #include "topo/memory.h"
+#include "uring/files.h"
 #include "uring/guard.h"
 #include "uring/log.h"
 #include "uring/request.h"
@@ -286,12 +287,27 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
+static void close_ports(struct uring_process *p)
+{
+	int *fds = p->ports_count > 0 ? malloc(p->ports_count * sizeof(*fds)) : NULL;
+
+	for (uint32_t i = 0; i < p->ports_count; i++) {
+		if (fds != NULL)
+			fds[i] = p->ports[i].fd;
+		else
+			uring_port_close(&p->ports[i]);
+		p->ports[i].fd = -1;
+	}
+	if (fds != NULL)
+		uring_files_close(fds, p->ports_count);
+	free(fds);
+}
+
 void uring_setup_close(struct uring_process *p)
 {
 	/* The ring goes first: it may still hold entries that point into what follows. */
 	uring_loop_close(&p->loop);
-	for (uint32_t i = 0; i < p->ports_count; i++)
-		uring_port_close(&p->ports[i]);
+	close_ports(p);
 	free(p->ports);
 	p->ports = NULL;
 	p->ports_count = 0;
