@@ -1,6 +1,7 @@
 #include "topo/plan.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/time.h"
 
 /* Measured on the development machine; a laptop should do better. */
 #define TRAIN_HOP_NS    1500u /* one frame through one process, whatever it holds */
@@ -9,8 +10,9 @@
 #define QUANTUM_WALL_NS 250000u
 /* Of the cores' time, by the costs above. The rest goes to wake-ups and cache misses: on two cores
  * saturated labs were valid and within 3 % of the simulator from half of what this gives. */
-#define LOAD_PERCENT 7u
-#define WIRE_BYTES   170u /* transport, UDP, IPv6 headers and 24 B of wire around a payload */
+#define LOAD_PERCENT       7u
+#define ROUND_TRIP_WALL_NS NS_PER_S /* nobody waits longer for a ping */
+#define WIRE_BYTES         170u /* transport, UDP, IPv6 headers and 24 B of wire around a payload */
 
 /* Kernel memory of a namespace and a veth pair (upper ends of what was measured), of a process at
  * rest, and of its receive buffers (64 x 16 KB on cell ports, 128 x 9.2 KB on Ethernet ports). */
@@ -184,8 +186,12 @@ static uint32_t dilation_load(const struct topo *t, uint32_t cores)
 uint32_t topo_auto_dilation(const struct topo *t, uint32_t cores)
 {
 	uint32_t quantum = dilation_quantum(t), load = dilation_load(t, cores == 0 ? 1 : cores);
-	uint32_t d = quantum > load ? quantum : load, step = 1;
+	uint32_t d, step = 1;
 
+	/* Larger labs are for failures, not for line rate: fidelity says what a load would need. */
+	if (t->base_rtt_ns > 0 && load > ROUND_TRIP_WALL_NS / t->base_rtt_ns)
+		load = (uint32_t)(ROUND_TRIP_WALL_NS / t->base_rtt_ns);
+	d = quantum > load ? quantum : load;
 	if (d == 0)
 		d = 1;
 	while (d / step >= 100)
