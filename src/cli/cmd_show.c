@@ -3,69 +3,15 @@
 #include <string.h>
 #include "cli/commands.h"
 #include "cli/lab_call.h"
+#include "cli/lab_rows.h"
 #include "cli/log.h"
 #include "cli/output.h"
 #include "topo/model.h"
 #include "view/json.h"
-#include "view/rows.h"
 #include "view/show.h"
 
-#define REQUEST_MAX 256
-#define TEXT_MAX    512
-#define WORDS_MAX   8
-
-struct source {
-	struct lab_client client;
-	const struct topo *topo;
-	const char *lab;
-	bool told; /* the reason of a failure */
-};
-
-/* Nodes that gave no answer are told, but don't keep the others' rows from being shown. */
-static void tell_failed(const struct source *s, const char *text)
-{
-	cJSON *failed = text != NULL ? cJSON_Parse(text) : NULL;
-	const cJSON *one;
-
-	cJSON_ArrayForEach(one, failed)
-	{
-		const char *node = view_json_text(one, "node"), *why = view_json_text(one, "why");
-
-		log_warn("show: lab %s: node %s gives no answer: %s", s->lab,
-			node != NULL ? node : "?", why != NULL ? why : "unknown");
-	}
-	cJSON_Delete(failed);
-}
-
-/* view_show_source: rows from the lab's processes. */
-static cJSON *rows(void *user, enum node_query query, uint32_t node)
-{
-	struct source *s = user;
-	const char *name = view_rows_query_name(query), *result, *failed = NULL;
-	char request[REQUEST_MAX];
-	cJSON *array;
-
-	if (node == TOPO_NONE)
-		snprintf(request, sizeof(request),
-			"{\"op\":\"nodes\",\"request\":{\"op\":\"view\",\"query\":\"%s\"}}", name);
-	else
-		snprintf(request, sizeof(request),
-			"{\"op\":\"node\",\"node\":\"%s\","
-			"\"request\":{\"op\":\"view\",\"query\":\"%s\"}}",
-			s->topo->nodes[node].name, name);
-	if (lab_call(&s->client, request, &result, &failed) != CLI_OK) {
-		s->told = true;
-		return NULL;
-	}
-	tell_failed(s, failed);
-	array = view_json_parse(result, strlen(result));
-	if (cJSON_IsArray(array))
-		return array;
-	cJSON_Delete(array);
-	log_err("show: lab %s: no rows in the answer about %s", s->lab, name);
-	s->told = true;
-	return NULL;
-}
+#define TEXT_MAX  512
+#define WORDS_MAX 8
 
 static int print_result(const struct view_show *show, cJSON *result, bool json)
 {
@@ -85,18 +31,18 @@ static int print_result(const struct view_show *show, cJSON *result, bool json)
 static int show_lab(
 	const char *lab, const struct topo *topo, const struct view_show *show, bool json)
 {
-	struct source s = { .topo = topo, .lab = lab };
-	struct view_show_source source = { rows, &s };
-	int code = lab_call_open(&s.client, lab);
+	struct lab_rows rows;
+	struct view_show_source source = lab_rows_source(&rows);
+	int code = lab_rows_open(&rows, lab, topo, "show");
 	cJSON *result;
 
 	if (code != CLI_OK)
 		return code;
 	result = view_show_run(show, topo, &source);
-	lab_client_close(&s.client);
+	lab_rows_close(&rows);
 	if (result != NULL)
 		return print_result(show, result, json);
-	if (!s.told)
+	if (!rows.told)
 		log_err("show: out of memory");
 	return CLI_FAILED;
 }

@@ -11,6 +11,7 @@
 #include "sim/run.h"
 #include "base/bitset.h"
 #include "topo/memory.h"
+#include "view/explain.h"
 #include "view/json.h"
 #include "view/report.h"
 #include "view/rows.h"
@@ -109,6 +110,27 @@ static cJSON *rows(void *user, enum node_query query, uint32_t node)
 	return view_rows_finish(&v);
 }
 
+/* --show 'explain NODE:IF DST' */
+static bool explain(struct session *s, const char *command, const char *const *words, size_t count)
+{
+	struct view_show_source source = { rows, s };
+	char why[VIEW_SHOW_WHY_MAX] = "want explain NODE:IF DST";
+	uint32_t port, destination;
+	cJSON *result;
+
+	if (count != 3 ||
+		view_explain_parse(s->topo, words[1], words[2], &port, &destination, why) < 0) {
+		log_err("--show: %s", why);
+		s->code = CLI_USAGE;
+		return false;
+	}
+	result = view_explain(s->topo, port, destination, &source);
+	if (result != NULL && add_result(s, command, result, view_explain_text(result)))
+		return true;
+	s->code = CLI_FAILED;
+	return false;
+}
+
 static bool show(struct session *s, const char *command)
 {
 	struct view_show_source source = { rows, s };
@@ -124,6 +146,12 @@ static bool show(struct session *s, const char *command)
 	/* As on the live command line, "show" itself may be said or not. */
 	if (count > 0 && strcmp(words[0], "show") == 0)
 		memmove(words, words + 1, --count * sizeof(words[0]));
+	if (count > 0 && strcmp(words[0], "explain") == 0) {
+		bool explained = explain(s, command, words, count);
+
+		free(copy);
+		return explained;
+	}
 	if (copy != NULL && view_show_parse(s->topo, words, count, &what, why) < 0) {
 		log_err("--show: %s", why);
 		s->code = CLI_USAGE;
@@ -301,7 +329,8 @@ static const struct cli_option options[] = {
 	{ "fail", "LINK", true, "takes links NODE:IF down, after the lab has converged" },
 	{ "run", "WORKLOAD", true, "runs a workload: 'permutation --size 1M --iterations 4'" },
 	{ "drill", "DRILL", true, "plays a drill: its file, or 'random --seed 7 --duration 2ms'" },
-	{ "show", "WORDS", true, "shows state at the end: 'fabric reachability'" },
+	{ "show", "WORDS", true,
+		"shows state at the end: 'fabric reachability', 'explain LINK DST'" },
 	{ "until", "T", false, "goes on until this instant of fabric time before it shows" },
 	{ "seed", "N", false, "seed of the simulation; default: the file's" },
 	{ NULL, NULL, false, NULL },

@@ -19,6 +19,7 @@ extern const struct cli_command cmd_node;
 extern const struct cli_command cmd_plan;
 extern const struct cli_command cmd_shell;
 extern const struct cli_command cmd_show;
+extern const struct cli_command cmd_explain;
 extern const struct cli_command cmd_run;
 extern const struct cli_command cmd_sim;
 extern const struct cli_command cmd_status;

@@ -28,6 +28,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_list,
 	&cmd_status,
 	&cmd_show,
+	&cmd_explain,
 	&cmd_exec,
 	&cmd_shell,
 	&cmd_capture,

@@ -297,6 +297,11 @@ void topo_fixed_destination(struct topo_fixed *f, uint32_t node)
 	run(f, &f->balanced);
 }
 
+bool topo_fixed_expects(const struct topo_fixed *f, uint32_t port)
+{
+	return f->healthy.heard[port];
+}
+
 bool topo_fixed_row(struct topo_fixed *f, uint32_t node, struct topo_fixed_row *row)
 {
 	const struct topo_node *n = &f->t->nodes[node];

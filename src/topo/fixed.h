@@ -30,6 +30,9 @@ void topo_fixed_free(struct topo_fixed *f);
 /* Computes the fixed point of an interface node's reachability. */
 void topo_fixed_destination(struct topo_fixed *f, uint32_t node);
 
+/* Does a healthy fabric tell of the destination at this port (index in the topology)? */
+bool topo_fixed_expects(const struct topo_fixed *f, uint32_t port);
+
 /* Does a node belong to the fabric of that destination? Then its row. */
 bool topo_fixed_row(struct topo_fixed *f, uint32_t node, struct topo_fixed_row *row);
 

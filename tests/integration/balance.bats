@@ -73,6 +73,26 @@ row()
 		jq '.[] | select(.node == "x-rdsw0").cut_by_balance')" = 1 ]
 }
 
+@test "explain goes back to the failures" {
+	why=$("$DSFEMU" sim "$forced" --fail x-fdsw1:fab7 y-rdsw0:fab0 --json \
+		--show 'explain x-rdsw0:fab1 y-rdsw0')
+	[ "$(jq -c '[.link, .teller, .state, .group, .input, .output, .allowed]' <<<"$why")" = \
+		'["x-fdsw1:fab0","x-fdsw1","withheld","down",1,1,1]' ]
+	[ "$(jq -c '[.causes[] | [.link, .state]]' <<<"$why")" = \
+		'[["sdsw0:fab2","withheld"],["sdsw1:fab2","withheld"],["sdsw1:fab3","down"]]' ]
+	[ "$(jq -c '.failures | sort' <<<"$why")" = '["sdsw1:fab3","y-rdsw0:fab0"]' ]
+	explain() {
+		"$DSFEMU" sim "$figures" --fail x-rdsw3:fab1 --json --show "explain $*" | jq -r .state
+	}
+	[ "$(explain x-rdsw0:fab0 y-rdsw0)" = told ]
+	[ "$(explain x-fdsw1:fab0 x-rdsw3)" = unreached ]
+	[ "$(explain x-fdsw1:fab3 y-rdsw3)" = down ]
+	[ "$(explain x-rdsw0:fab0 x-rdsw0)" = told ]
+	run -2 "$DSFEMU" sim "$figures" --show 'explain x-rdsw0:fab9 y-rdsw0'
+	run -2 "$DSFEMU" sim "$figures" --show 'explain x-rdsw0:fab0 sdsw0'
+	run -2 "$DSFEMU" sim "$figures" --show 'explain x-rdsw0:fab0'
+}
+
 @test "without Input Balanced Mode nothing is withheld" {
 	jq '.fabric.input_balanced = false' "$figures" >"$BATS_TEST_TMPDIR/off.json"
 	rows=$(simulated "$BATS_TEST_TMPDIR/off.json" --fail x-fdsw1:fab7)
@@ -98,6 +118,10 @@ row()
 	lab link down x-fdsw1:fab7
 	lab link down y-rdsw0:fab0
 	wait_until 20 live_is "$(planned "$figures" --fail x-fdsw1:fab7 y-rdsw0:fab0)"
+	[ "$(lab explain x-rdsw0:fab0 y-rdsw0 --json | jq -c '.state, .failures')" = "$("$DSFEMU" sim \
+		"$figures" --fail x-fdsw1:fab7 y-rdsw0:fab0 --json --show 'explain x-rdsw0:fab0 y-rdsw0' |
+		jq -c '.state, .failures')" ]
+	run -2 "$DSFEMU" explain x-rdsw0:eth0 y-rdsw0 --lab "$LAB"
 	[ "$(lab show fabric inputbalance --json | jq '[.[] | select(.balanced | not)] | length')" = 0 ]
 	[ "$(lab run permutation --scope cross-zone --size 256K --json | jq .verified)" = true ]
 	lab link up x-fdsw1:fab7

@@ -3,7 +3,8 @@
  *
  * A test is a function of a seed. main() is lab_main(argc, argv, test, seeds): it runs the test
  * for seeds 1 to `seeds` and those kept in tests/sim/seeds, or for the numbers that were given as
- * arguments; DSF_SEEDS asks for more (or fewer) seeds. A check that fails names the program and the seed, which is the line that replays it.
+ * arguments; DSF_SEEDS asks for more (or fewer) seeds. A check that fails names the program and the
+ * seed, which is the line that replays it.
  */
 #ifndef DSF_TESTS_LAB_H
 #define DSF_TESTS_LAB_H
