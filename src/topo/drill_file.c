@@ -35,6 +35,7 @@ static int read_workload(
 	const struct topo_key *keys = topo_drill_keys_workload.keys;
 	struct topo_slot slots[TOPO_DRILL_WORKLOAD_COUNT];
 	struct topo_drill *d = r->drill;
+	const char *hosts;
 	int err = topo_read(&r->reader, &path, &topo_drill_keys_workload, slots);
 
 	if (err < 0)
@@ -50,8 +51,12 @@ static int read_workload(
 				    : SIZE_BYTES;
 	if (!slots[TOPO_DRILL_WORKLOAD_HOSTS].given)
 		return 0;
-	d->hosts = strdup(slots[TOPO_DRILL_WORKLOAD_HOSTS].item->valuestring);
-	return d->hosts == NULL ? -DSF_E_NOMEM : 0;
+	hosts = slots[TOPO_DRILL_WORKLOAD_HOSTS].item->valuestring;
+	d->hosts = malloc(strlen(hosts) + 1);
+	if (d->hosts == NULL)
+		return -DSF_E_NOMEM;
+	strcpy(d->hosts, hosts);
+	return 0;
 }
 
 static int read_hold(struct reading *r, const struct topo_path *top, const struct topo_slot *slot)
