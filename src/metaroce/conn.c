@@ -100,24 +100,30 @@ static void init_planes(struct metaroce_conn *c)
 }
 
 /* First windows: the connection may have one bandwidth-delay product of the empty network under
- * way, each path twice its part of that. */
+ * way, each plane its part of that, each path twice its part. */
 static void init_windows(struct metaroce_conn *c)
 {
 	const struct metaroce *m = c->m;
 	uint64_t rate = 0, product;
-	uint32_t payload = m->config.payload_bytes;
+	uint32_t payload = m->config.payload_bytes, planes = 0;
 
 	for (uint32_t i = 0; i < m->config.planes; i++) {
 		if (metaroce_address_set(&m->config.address[i]) &&
-			metaroce_address_set(&c->peer.address[i]))
+			metaroce_address_set(&c->peer.address[i])) {
 			rate += m->config.rate_bps[i];
+			planes++;
+		}
 	}
 	product = dsf_bytes_of_time(m->config.base_rtt_ns, rate);
 	if (rate == 0 || product > (1u << 30))
 		product = 1u << 20;
 	product += 8 * payload;
-	metaroce_cc_init(&c->window, (uint32_t)product, 2 * payload, UINT32_MAX / 2,
-		payload > product / 16 ? payload : (uint32_t)(product / 16));
+	for (uint32_t i = 0; i < m->config.planes; i++) {
+		uint64_t bytes = planes > 0 ? product / planes : product;
+
+		metaroce_cc_init(&c->planes[i].window, (uint32_t)bytes, 2 * payload, UINT32_MAX / 2,
+			payload > bytes / 16 ? payload : (uint32_t)(bytes / 16));
+	}
 	c->inflight_max = UINT32_MAX;
 	c->rtt_least_ns = 0;
 	for (uint32_t i = 0; i < c->paths_count; i++)

@@ -128,6 +128,8 @@ struct metaroce_conn_plane {
 	struct metaroce_share_sender sender; /* the peer, as one who sends to us */
 	dsf_instant pace_at, hint_at;
 	uint64_t hint_bps;
+	struct metaroce_window window; /* over all paths of the plane */
+	uint32_t inflight;
 	uint32_t cursor; /* path that comes next */
 	uint8_t plane;
 	bool hint_limited;
@@ -155,7 +157,6 @@ struct metaroce_conn {
 	/* sending */
 	struct metaroce_link streams; /* head: streams with something to send */
 	struct metaroce_queue moving;
-	struct metaroce_window window;
 	uint32_t inflight, records;
 	uint32_t inflight_max;   /* by the peer's hints and the least round trip time */
 	uint32_t rtt_least_ns;   /* of all paths; 0: not measured */

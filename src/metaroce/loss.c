@@ -128,7 +128,7 @@ static void path_news(
 	news.rtt_least_ns = p->rtt_least_ns;
 	p->skip |= news.marked > 0;
 	metaroce_cc_input(&p->window, &news, now);
-	metaroce_cc_input(&c->window, &news, now);
+	metaroce_cc_input(&c->planes[p->plane].window, &news, now);
 }
 
 /* More than the granted rates times a round trip only makes queues. Before anything was granted one

@@ -25,7 +25,7 @@
  * only order completions. A packet that has moved names the path and number it had first, so the
  * receiver counts every byte exactly once without remembering packets of messages.
  *
- * Rates. A sender is held by its windows (path and connection, by marks) and by what the receiver
+ * Rates. A sender is held by its windows (of path and plane, by marks) and by what the receiver
  * grants: every ACK carries this sender's share of the receiver's port, for each plane.
  *
  * Pure. The core sees heads of packets and names of payload; the owner adds Ethernet, IPv6 and

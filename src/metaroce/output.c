@@ -94,8 +94,8 @@ static uint8_t data_flags(const struct metaroce_conn_plane *cp, const struct met
 	if (c->moving.first == NULL && metaroce_list_empty(&c->streams))
 		flags |= METAROCE_FLAG_IDLE_AFTER;
 	/* The next one will have to wait for an answer. */
-	if (c->inflight + c->m->config.payload_bytes >
-		(c->window.bytes < c->inflight_max ? c->window.bytes : c->inflight_max))
+	if (cp->inflight + c->m->config.payload_bytes > cp->window.bytes ||
+		c->inflight + c->m->config.payload_bytes > c->inflight_max)
 		flags |= METAROCE_FLAG_ACKREQ;
 	return flags;
 }

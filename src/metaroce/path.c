@@ -85,8 +85,10 @@ static void leave_flight(struct metaroce_path *p, const struct metaroce_record *
 {
 	if (in_flight(r)) {
 		assert(p->inflight >= r->size && p->conn->inflight >= r->size);
+		assert(p->conn->planes[p->plane].inflight >= p->inflight);
 		p->inflight -= r->size;
 		p->conn->inflight -= r->size;
+		p->conn->planes[p->plane].inflight -= r->size;
 	}
 }
 
@@ -145,6 +147,7 @@ void metaroce_path_sent(struct metaroce_path *p, struct metaroce_record *r, dsf_
 	if (in_flight(r)) {
 		p->inflight += r->size;
 		p->conn->inflight += r->size;
+		p->conn->planes[p->plane].inflight += r->size;
 	}
 	p->bytes += r->size;
 	p->last_at = now;
@@ -356,6 +359,14 @@ static void set_state(struct metaroce_path *p, enum metaroce_path_state state, d
 	dsf_trace_emit(c->m->config.trace, now, kinds[state], c->m->config.node, p->index, 0);
 }
 
+/* What is under way goes with the path. */
+static void change_plane(struct metaroce_path *p, uint32_t plane)
+{
+	p->conn->planes[p->plane].inflight -= p->inflight;
+	p->conn->planes[plane].inflight += p->inflight;
+	p->plane = (uint8_t)plane;
+}
+
 /* Another route: a new source port, and another plane where no path is good any more. */
 static void reroute(struct metaroce_path *p)
 {
@@ -365,14 +376,14 @@ static void reroute(struct metaroce_path *p)
 	metaroce_list_remove(&p->urgent);
 	p->epoch++;
 	p->source_port = draw_port(c->m, p->source_port);
-	p->plane = p->home;
+	change_plane(p, p->home);
 	if (c->good_count > 0)
 		return;
 	for (uint32_t i = 0; i < planes; i++) {
 		uint32_t plane = (p->home + p->failures + i) % planes;
 
 		if (metaroce_conn_uses(c, plane)) {
-			p->plane = (uint8_t)plane;
+			change_plane(p, plane);
 			return;
 		}
 	}
@@ -497,7 +508,7 @@ void metaroce_path_carrier(struct metaroce_path *p, bool up, dsf_instant now)
 			return;
 	} else {
 		metaroce_list_remove(&p->urgent);
-		p->plane = p->home;
+		change_plane(p, p->home);
 		p->epoch++;
 	}
 	p->probes = 1;
@@ -538,6 +549,7 @@ void metaroce_path_clear(struct metaroce_path *p)
 			release(p, r);
 	}
 	p->conn->inflight -= p->inflight;
+	p->conn->planes[p->plane].inflight -= p->inflight;
 	p->inflight = 0;
 	while ((r = p->under_way.first) != NULL) {
 		p->under_way.first = r->next;

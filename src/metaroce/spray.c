@@ -14,8 +14,8 @@ enum metaroce_spray_result metaroce_spray_pick(
 	struct metaroce_path *skipped = NULL;
 	bool good = false;
 
-	if (c->inflight > 0 && c->inflight + size > c->window.bytes) {
-		c->window.limited = true;
+	if (cp->inflight > 0 && cp->inflight + size > cp->window.bytes) {
+		cp->window.limited = true;
 		return METAROCE_SPRAY_WINDOW;
 	}
 	if (c->inflight > 0 && c->inflight + size > c->inflight_max)

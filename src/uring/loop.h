@@ -51,8 +51,8 @@ static inline uint32_t uring_tag_index(uint64_t tag)
 	return (uint32_t)tag;
 }
 
-/* Sets up the ring with the best flags that the kernel grants, for files_max calls of add_file. 0 or
- * -errno. */
+/* Sets up the ring with the best flags that the kernel grants, for files_max calls of add_file.
+ * 0 or -errno. */
 int uring_loop_open(struct uring_loop *l, uint32_t files_max);
 /* Ends all requests and lets go of the files first, so that they can be closed. */
 void uring_loop_close(struct uring_loop *l);

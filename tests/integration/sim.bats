@@ -85,6 +85,12 @@ senders=b0-z0-h0:gpu0,b0-z0-h0:gpu1,b0-z0-h2:gpu0,b0-z0-h2:gpu1
 		.destination == "b0-z0-p0-rdsw0") | .output] == [[]]'
 }
 
+@test "a plane that lost a link doesn't hold the others back" {
+	# Two GPUs share one 445G link of one plane, and have all of the other: 78 % of their rate.
+	result=$(sim "$mini" --fail b0-z0-p0-rdsw0:fab0 --run "permutation --size 1M --iterations 32")
+	check "$result" '.verified and .goodput_bps > 0.65 * .goodput_ideal_bps'
+}
+
 @test "both fabric links of an RDSW down: the other plane carries it all" {
 	result=$(sim "$mini" --fail b0-z0-p0-rdsw0:fab0 --fail b0-z0-p0-rdsw0:fab1 \
 		--run "write --size 256K")
