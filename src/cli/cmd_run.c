@@ -21,11 +21,19 @@
 
 #define MARGIN_WALL_NS                                                                             \
 	(200 * NS_PER_MS) /* from the command to the start: every host has it by then */
-#define POLL_MS     50
-#define STALL_MS    30000     /* wall time without a single byte moved: the run has failed ... */
-#define STALL_NS    NS_PER_MS /* ... but not before as much fabric time */
-#define INTERRUPTED 130
-#define STOP        "{\"op\":\"workload_stop\"}"
+/* How long until the next look at all flows of all hosts: a part of what the run has taken so far.
+ * A look costs hosts and supervisor more than a small run does, and a long one ends late by at most
+ * that part. */
+#define POLL_MS_MIN  50
+#define POLL_MS_MAX  2000
+#define POLL_DIVISOR 8
+/* Wall time without a single byte moved, and fabric time: the run has failed. Transports give up
+ * sooner than that. */
+#define STALL_MS   60000
+#define STALL_RTTS 400
+/* A host that doesn't answer, but isn't dead, is waited for so long. */
+#define SILENT_MS 10000
+#define STOP      "{\"op\":\"workload_stop\"}"
 
 struct session {
 	const struct cli_options *options;
@@ -35,14 +43,14 @@ struct session {
 	struct node_report *report;
 	uint64_t drops_before, drops;
 	cJSON *fidelity;
+	bool silent; /* a host of the workload that isn't dead didn't answer last time */
 };
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted; /* the signal's number */
 
 static void on_signal(int number)
 {
-	(void)number;
-	interrupted = 1;
+	interrupted = number;
 }
 
 static bool takes_part(const struct session *s, const char *name)
@@ -57,22 +65,31 @@ static bool takes_part(const struct session *s, const char *name)
 	return false;
 }
 
-/* Has a host of the workload refused a request, or couldn't it be asked? Tells the first. */
-static bool refused(const struct session *s, const char *failed)
+static bool is_gone(const char *why)
+{
+	return strcmp(why, "dead") == 0 || strcmp(why, "stopped") == 0;
+}
+
+/* Has a host of the workload refused a request, or couldn't it be asked? With say, tells the first.
+ * Sets s->silent. */
+static bool refused(struct session *s, const char *failed, bool say)
 {
 	cJSON *rows = cJSON_Parse(failed);
 	const cJSON *row;
 	bool any = false;
 
+	s->silent = false;
 	cJSON_ArrayForEach(row, rows)
 	{
 		const cJSON *node = cJSON_GetObjectItemCaseSensitive(row, "node");
-		const cJSON *why = cJSON_GetObjectItemCaseSensitive(row, "why");
+		const cJSON *reason = cJSON_GetObjectItemCaseSensitive(row, "why");
+		const char *why = cJSON_IsString(reason) ? reason->valuestring : "no reason given";
 
-		if (any || !cJSON_IsString(node) || !takes_part(s, node->valuestring))
+		if (!cJSON_IsString(node) || !takes_part(s, node->valuestring))
 			continue;
-		log_err("run: %s: %s", node->valuestring,
-			cJSON_IsString(why) ? why->valuestring : "no reason given");
+		if (say && !any)
+			log_err("run: %s: %s", node->valuestring, why);
+		s->silent = s->silent || !is_gone(why);
 		any = true;
 	}
 	cJSON_Delete(rows);
@@ -96,7 +113,7 @@ static cJSON *ask(struct session *s, const char *role, const char *request, bool
 		return NULL;
 	}
 	free(text);
-	if (all && refused(s, failed))
+	if (refused(s, failed, all) && all)
 		return NULL;
 	array = view_json_parse(result, strlen(result));
 	if (!cJSON_IsArray(array)) {
@@ -200,9 +217,16 @@ static int64_t wall_ms(void)
 
 static int64_t stall_ms(const struct session *s)
 {
-	uint64_t fabric_ms = STALL_NS * s->topo->time_dilation / NS_PER_MS;
+	uint64_t fabric_ms = STALL_RTTS * s->topo->base_rtt_ns * s->topo->time_dilation / NS_PER_MS;
 
 	return fabric_ms > STALL_MS ? (int64_t)fabric_ms : STALL_MS;
+}
+
+static int poll_ms(int64_t elapsed_ms)
+{
+	int64_t part = elapsed_ms / POLL_DIVISOR;
+
+	return part < POLL_MS_MIN ? POLL_MS_MIN : part > POLL_MS_MAX ? POLL_MS_MAX : (int)part;
 }
 
 static void show_progress(const struct session *s)
@@ -214,17 +238,20 @@ static void show_progress(const struct session *s)
 /* Until every flow is done, nothing moves any more, or a signal came. CLI_OK: done. */
 static int follow(struct session *s)
 {
-	int64_t moved_at = wall_ms();
+	int64_t begun_at = wall_ms(), moved_at = begun_at, heard_at = begun_at;
 	uint64_t moved = 0;
 
 	for (;;) {
-		poll(NULL, 0, POLL_MS);
+		poll(NULL, 0, poll_ms(wall_ms() - begun_at));
 		if (interrupted)
-			return INTERRUPTED;
+			return 128 + interrupted;
 		if (!collect(s))
 			return CLI_FAILED;
 		show_progress(s);
-		if (node_report_done(s->report))
+		if (!s->silent)
+			heard_at = wall_ms();
+		/* What only hasn't answered in time is not gone. */
+		if (node_report_done(s->report) && (!s->silent || wall_ms() - heard_at > SILENT_MS))
 			return CLI_OK;
 		if (s->report->bytes != moved) {
 			moved = s->report->bytes;

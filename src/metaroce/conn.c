@@ -294,7 +294,7 @@ static void give_up(struct metaroce_conn *c, dsf_instant now)
 static bool tried_enough(const struct metaroce_conn *c, dsf_instant now)
 {
 	return c->tries >= METAROCE_TRIES_MAX &&
-	       dsf_time_since(c->waits_since, now) >= METAROCE_GIVE_UP_NS_MIN;
+	       dsf_time_since(c->waits_since, now) >= c->m->patience_ns;
 }
 
 uint16_t metaroce_conn_backlog(const struct metaroce_conn *c)

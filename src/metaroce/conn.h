@@ -23,10 +23,11 @@
 /* Probe time-outs double so many times. */
 #define METAROCE_BACKOFF_MAX 4u
 /* A connection with work on which nothing went on for so many time-outs of its hello or query is
- * given up (InfiniBand's largest retry count), but not sooner than this (ours): the fabric gets
- * time to find other ways. */
-#define METAROCE_TRIES_MAX      7u
-#define METAROCE_GIVE_UP_NS_MIN (20 * NS_PER_MS)
+ * given up, some 300 round trips after the last answer (ours). */
+#define METAROCE_TRIES_MAX 5u
+/* But not sooner than this (ours), where time-outs follow the network alone: they may be so short
+ * that it had no time to find another way. Who sets a least time-out has said how long to wait. */
+#define METAROCE_PATIENCE_NS (20 * NS_PER_MS)
 /* What a hint allows may be under way for so many round trips of the empty path: one to keep the
  * pipe full, one of queue. */
 #define METAROCE_HINT_INFLIGHT 2u
@@ -242,6 +243,7 @@ struct metaroce_key {
 struct metaroce {
 	struct metaroce_config config;
 	uint64_t probe_first_ns; /* probe time-out before there is a round trip time */
+	uint64_t patience_ns;
 	bool carrier[METAROCE_PLANES_MAX];
 	struct dsf_rng rng;
 	struct dsf_heap timers;

@@ -33,6 +33,7 @@ struct metaroce *metaroce_new(const struct metaroce_config *config)
 	if (m->config.base_rtt_ns == 0)
 		m->config.base_rtt_ns = 1;
 	m->probe_first_ns = PROBE_FIRST_ROUNDS * m->config.base_rtt_ns;
+	m->patience_ns = config->probe_min_ns > 0 ? 0 : METAROCE_PATIENCE_NS;
 	if (m->probe_first_ns < config->probe_min_ns)
 		m->probe_first_ns = config->probe_min_ns;
 	dsf_rng_init(&m->rng, config->seed);

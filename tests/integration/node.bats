@@ -164,3 +164,37 @@ flood()
 	dsf run write --lab "$LAB" --hosts b0-z0-h0,b0-z0-h2 --size 64K
 	dsf node start b0-z0-h3 --lab "$LAB"
 }
+
+@test "a run ends when a host of it is restarted, says what is lost, and the next one is whole" {
+	local pid code=0
+
+	timeout 100 "$DSFEMU" run write --lab "$LAB" --hosts b0-z0-h0,b0-z0-h3 --size 4M \
+		--iterations 5000 --json >"$BATS_TEST_TMPDIR/hit" 3>&- &
+	pid=$!
+	sleep 1
+	dsf node restart b0-z0-h3 --lab "$LAB"
+	wait "$pid" || code=$?
+	[ "$code" -eq 1 ]
+	jq -e '(.verified | not) and .lost > 0 and .messages + .lost == .flows * .iterations' \
+		"$BATS_TEST_TMPDIR/hit"
+	wait_until 10 dsf status "$LAB"
+	dsf run permutation --lab "$LAB" --size 64K
+}
+
+@test "run ends with 128+N on a signal, and its workload with it" {
+	local pid code signal
+
+	for signal in INT-130 TERM-143; do
+		code=0
+		# Ctrl-C reaches no process that the shell has put behind by &.
+		env --default-signal=INT "$DSFEMU" run write --lab "$LAB" --size 4M \
+			--iterations 500 --json >"$BATS_TEST_TMPDIR/signal" 3>&- &
+		pid=$!
+		sleep 1
+		kill -"${signal%-*}" "$pid"
+		wait "$pid" || code=$?
+		[ "$code" -eq "${signal#*-}" ]
+		jq -e 'has("verified")' "$BATS_TEST_TMPDIR/signal"
+	done
+	dsf run write --lab "$LAB" --size 64K
+}
