@@ -56,6 +56,7 @@ UNIT_TESTS += tests/unit/metaroce_core
 UNIT_TESTS += tests/unit/metaroce_wire
 
 # workload
+UNIT_TESTS += tests/unit/workload_pattern
 
 # topo
 UNIT_TESTS += tests/unit/topo_bad
@@ -63,6 +64,9 @@ UNIT_TESTS += tests/unit/topo_file
 UNIT_TESTS += tests/unit/topo_plan
 
 # node
+UNIT_TESTS += tests/unit/node_ethernet
+UNIT_TESTS += tests/unit/node_host
+UNIT_TESTS += tests/unit/node_report
 UNIT_TESTS += tests/unit/node_switch
 
 # view

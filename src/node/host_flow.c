@@ -98,7 +98,8 @@ static bool is_ours(const struct node_host *h, uint32_t rank)
 static int check_spec(const struct node_host *h, const struct workload_spec *spec, uint32_t *count)
 {
 	*count = 0;
-	if (spec->kind > WORKLOAD_INCAST || spec->flows_count == 0 || spec->flows == NULL)
+	if (spec->kind > WORKLOAD_INCAST || spec->flows_count == 0 || spec->flows == NULL ||
+		spec->size_bytes == 0)
 		return -DSF_E_BADFIELD;
 	if (spec->kind == WORKLOAD_UDP ? spec->size_bytes < NODE_HOST_UDP_HEAD ||
 						 spec->size_bytes > UINT16_MAX - IP_UDP_SIZE

@@ -4,7 +4,8 @@
 #include "ip/packet.h"
 #include "metaroce/wire.h"
 
-#define PPM 1000000u
+#define PPM   1000000u
+#define LARGE ((unsigned __int128)PPM << 64)
 
 /* Headers of a WRITE packet behind UDP, with its RETH of 16; no ICRC. */
 #define WRITE_HEADER_BYTES (METAROCE_MCH_SIZE + METAROCE_MSGH_SIZE + METAROCE_BTH_SIZE + 16u)
@@ -218,22 +219,23 @@ static uint64_t jain_ppm(const struct node_report *r)
 
 	for (uint32_t i = 0; i < r->spec->flows_count; i++) {
 		const struct node_report_flow *f = &r->flows[i];
-		/* Mbit/s are fine enough and keep the squares small. */
-		uint64_t rate =
-			rate_of(f->bytes, dsf_time_since(f->first_at, f->last_at)) / 1000000u;
+		uint64_t rate = rate_of(f->bytes, dsf_time_since(f->first_at, f->last_at));
 
 		sum += rate;
 		squares += (unsigned __int128)rate * rate;
 	}
 	if (squares == 0)
 		return 0;
-	return (uint64_t)(sum * sum * PPM / (squares * r->spec->flows_count));
+	squares *= r->spec->flows_count;
+	/* (sum)^2 is never more. Large ones have no room for millionths above them. */
+	return (uint64_t)(squares > LARGE ? sum * sum / (squares / PPM)
+					  : sum * sum * PPM / squares);
 }
 
 void node_report_finish(struct node_report *r)
 {
 	dsf_instant first = DSF_NEVER, last = DSF_EPOCH;
-	bool complete = true;
+	bool complete = r->spec->flows_count > 0;
 
 	for (uint32_t i = 0; i < r->spec->flows_count; i++) {
 		const struct node_report_flow *f = &r->flows[i];
