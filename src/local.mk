@@ -98,6 +98,24 @@ dist_topologies_DATA += topologies/figures.json
 dist_topologies_DATA += topologies/l1-zone.json
 dist_topologies_DATA += topologies/l2-zone.json
 dist_topologies_DATA += topologies/mini.json
+drillsdir = $(pkgdatadir)/drills
+dist_drills_DATA =
+dist_drills_DATA += drills/corruption.json
+dist_drills_DATA += drills/drill.schema.json
+dist_drills_DATA += drills/fdsw-frozen.json
+dist_drills_DATA += drills/fdsw-killed.json
+dist_drills_DATA += drills/gpu-link-down.json
+dist_drills_DATA += drills/gpu-link-gray.json
+dist_drills_DATA += drills/gray-loss.json
+dist_drills_DATA += drills/host-killed.json
+dist_drills_DATA += drills/impaired-link.json
+dist_drills_DATA += drills/link-down.json
+dist_drills_DATA += drills/link-flap.json
+dist_drills_DATA += drills/one-way-silence.json
+dist_drills_DATA += drills/rdsw-frozen.json
+dist_drills_DATA += drills/rdsw-isolated.json
+dist_drills_DATA += drills/rdsw-killed.json
+dist_drills_DATA += drills/storm.json
 wiresharkdir = $(pkgdatadir)/wireshark
 dist_wireshark_DATA = scripts/wireshark/dsf.lua scripts/wireshark/metaroce.lua
 
@@ -248,13 +266,16 @@ dsfemu_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 dsfemu_SOURCES = src/cli/main.c
 dsfemu_LDADD = $(DSF_LIVE_LIBS)
 
-# The program finds the topologies beside itself, also where the build is not in the source tree.
-all-local: topologies-link
-topologies-link:
+# The program finds topologies and drills beside itself, also where the build is not in the source
+# tree.
+all-local: data-links
+data-links:
 	@test -e topologies || $(LN_S) '$(abs_top_srcdir)/topologies' topologies
-.PHONY: topologies-link
+	@test -e drills || $(LN_S) '$(abs_top_srcdir)/drills' drills
+.PHONY: data-links
 distclean-local:
 	@test ! -L topologies || rm -f topologies
+	@test ! -L drills || rm -f drills
 
 # One node as a program of its own: for a debugger, and labs without supervisor.
 pkglibexec_PROGRAMS += dsf-switch dsf-host

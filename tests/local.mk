@@ -60,6 +60,7 @@ UNIT_TESTS += tests/unit/workload_pattern
 
 # topo
 UNIT_TESTS += tests/unit/topo_bad
+UNIT_TESTS += tests/unit/topo_drill
 UNIT_TESTS += tests/unit/topo_file
 UNIT_TESTS += tests/unit/topo_plan
 
@@ -92,6 +93,10 @@ UNIT_TESTS += tests/unit/cli_json_span
 UNIT_TESTS += tests/unit/cli_units
 
 SIM_TESTS =
+# Planted faults: what a drill has to find.
+SIM_TESTS += tests/sim/drill
+tests_sim_drill_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sim_link_set -Wl,--wrap=node_cells_forward \
+	-Wl,--wrap=fabric_reach_output -Wl,--wrap=node_frame_input
 # These link a generator of packets in place of the host.
 FABRIC_SIM_SOURCES =
 FABRIC_SIM_SOURCES += tests/sim/generator.c tests/sim/generator.h
@@ -121,12 +126,14 @@ FUZZ_TARGETS += tests/fuzz/fabric_train
 FUZZ_TARGETS += tests/fuzz/ip_ndp
 FUZZ_TARGETS += tests/fuzz/ip_packet
 FUZZ_TARGETS += tests/fuzz/node_frame
+FUZZ_TARGETS += tests/fuzz/topo_drill
 FUZZ_TARGETS += tests/fuzz/topo_file
 
 # bats files: these need the dsfemu program, and those that need root skip without it
 BATS_TESTS =
 BATS_TESTS += tests/integration/balance.bats
 BATS_TESTS += tests/integration/capture.bats
+BATS_TESTS += tests/integration/chaos.bats
 BATS_TESTS += tests/integration/completion.bats
 BATS_TESTS += tests/integration/exec.bats
 BATS_TESTS += tests/integration/fabric.bats

@@ -5,6 +5,7 @@
 
 #define SETTLE_REFRESHES 24u  /* 3 of silence, 8 clean ones, and what phases and fills add */
 #define SETTLE_LOOKS     100u /* live: a process that starts, a machine that is busy */
+#define STEADY_REFRESHES 2u   /* that the lab must stay as it has to be after the last heal */
 #define FINISH_SETTLES   8u   /* for paths to come back and the last messages to arrive */
 #define LOOK_SHARE       8u   /* of the time since a change: between two looks */
 #define QUIET_LOOKS_MAX  50u /* with cells on their way before the drill; then they aren't judged */
@@ -125,10 +126,10 @@ struct node_drill *node_drill_new(const struct node_drill_config *config, dsf_in
 		d->spine |= t->nodes[i].role == TOPO_ROLE_SDSW;
 	make_actions(d);
 	node_drill_fault_own_losses(d);
+	d->before_ns = SETTLE_REFRESHES * config->refresh_ns + SETTLE_LOOKS * config->look_min_ns;
 	d->settle_ns = config->drill->settle_ns > 0
 			       ? node_drill_stretch(d, config->drill->settle_ns)
-			       : SETTLE_REFRESHES * config->refresh_ns +
-					 SETTLE_LOOKS * config->look_min_ns;
+			       : d->before_ns;
 	d->finish_ns = config->drill->finish_ns > 0
 			       ? node_drill_stretch(d, config->drill->finish_ns)
 			       : FINISH_SETTLES * d->settle_ns;
@@ -320,7 +321,7 @@ static void look_before(struct node_drill *d, bool fits, dsf_instant now)
 	d->cells_checked = d->quiet_looks > 0;
 	if (fits && d->looks > 1 && (d->cells_checked || d->looks > QUIET_LOOKS_MAX)) {
 		begin_run(d, now);
-	} else if (!fits && dsf_time_since(d->changed_at, now) >= d->settle_ns) {
+	} else if (!fits && dsf_time_since(d->changed_at, now) >= d->before_ns) {
 		d->results[TOPO_DRILL_STEADY_BEFORE].checked = true;
 		d->start_at = now;
 		breach_misfits(d, true, TOPO_DRILL_STEADY_BEFORE, now);
@@ -346,6 +347,8 @@ static void look_settled(struct node_drill *d, bool fits, dsf_instant now)
 	if (fits) {
 		if (!d->settled && d->measured)
 			d->samples[d->samples_count++] = dsf_time_since(d->changed_at, now);
+		if (!d->settled)
+			d->settled_at = now;
 		d->settled = true;
 		d->measured = false;
 		if (!d->trust && !node_fault_active(d))
@@ -362,6 +365,7 @@ static void look_settled(struct node_drill *d, bool fits, dsf_instant now)
 	if (last)
 		breach_misfits(d, true, TOPO_DRILL_STEADY_AFTER, now);
 	d->settled = true; /* it has been told; go on */
+	d->settled_at = DSF_EPOCH;
 	d->measured = false;
 }
 
@@ -406,6 +410,13 @@ static void look_again(struct node_drill *d, dsf_instant now)
 	d->look_at = dsf_time_after(now, wait_ns);
 }
 
+/* Losses are judged once a refresh: a link that was lossy until now may yet be isolated. */
+static bool is_steady(const struct node_drill *d, dsf_instant now)
+{
+	return d->settled &&
+	       dsf_time_since(d->settled_at, now) >= STEADY_REFRESHES * d->config.refresh_ns;
+}
+
 void node_drill_observed(struct node_drill *d, dsf_instant now)
 {
 	bool fits = node_drill_look_end(d, now);
@@ -418,7 +429,7 @@ void node_drill_observed(struct node_drill *d, dsf_instant now)
 		return;
 	if (d->phase == DRILL_RUN || !fits)
 		look_settled(d, fits, now);
-	if (d->phase == DRILL_RUN && d->action_next == d->actions_count && d->settled) {
+	if (d->phase == DRILL_RUN && d->action_next == d->actions_count && is_steady(d, now)) {
 		if (d->interrupted) {
 			finish(d);
 			return;

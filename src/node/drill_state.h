@@ -88,11 +88,11 @@ struct node_drill {
 	bool want_observe, want_start, want_stop, want_trust, trust;
 	bool observing;
 	dsf_instant start_at, look_at;
-	uint64_t settle_ns, finish_ns, end_ns;
+	uint64_t before_ns, settle_ns, finish_ns, end_ns;
 
 	/* Convergence. */
 	bool settled, measured; /* measured: a change since which nothing else happened */
-	dsf_instant changed_at, last_look_at;
+	dsf_instant changed_at, settled_at, last_look_at;
 	uint64_t *samples;
 	uint32_t samples_count;
 
