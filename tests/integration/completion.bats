@@ -48,7 +48,10 @@ complete_words()
 
 @test "words of words" {
 	[ "$(complete_words link im)" = "impair " ]
+	[ "$(complete_words link fl)" = "flap " ]
 	[ "$(complete_words node fr)" = "freeze " ]
+	[ "$(complete_words chaos drills/gray)" = "drills/gray-loss.json " ]
+	[ "$(complete_words sim topologies/mini.json --drill ran)" = "random " ]
 	[ "$(complete_words show fabric in)" = "inputbalance " ]
 	[ "$(complete_words run per)" = "permutation " ]
 }

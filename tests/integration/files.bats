@@ -56,6 +56,30 @@ bats_require_minimum_version 1.5.0
 	done
 }
 
+@test "drills fit their schema, which refuses what the program refuses" {
+	/usr/bin/env python3 -c 'import jsonschema' 2>/dev/null || skip "python3-jsonschema is absent"
+	python3 -W ignore - "$DSF_SOURCE"/drills/*.json <<-'END'
+		import copy, json, sys, jsonschema
+		files = {name: json.load(open(name)) for name in sys.argv[1:]}
+		schema = [f for name, f in files.items() if name.endswith("schema.json")][0]
+		jsonschema.Draft202012Validator.check_schema(schema)
+		check = jsonschema.Draft202012Validator(schema)
+		drills = {name: f for name, f in files.items() if f is not schema}
+		assert len(drills) >= 10
+		for drill in drills.values():
+		    check.validate(drill)
+		good = {"name": "x", "faults": [{"at": 0, "for": "1us", "kind": "link down", "target": "any fabric"}]}
+		check.validate(good)
+		for key, value in [("name", "a b"), ("faults", []), ("luck", 1), ("settle", "soon"), ("hold", ["luck"]),
+		                   ("workload", {}), ("workload", {"kind": "udp"})]:
+		    assert not check.is_valid({**good, key: value}), key
+		for key, value in [("at", "1sw"), ("kind", "cut"), ("loss", "1"), ("count", 0), ("luck", 1)]:
+		    bad = copy.deepcopy(good)
+		    bad["faults"][0][key] = value
+		    assert not check.is_valid(bad), key
+	END
+}
+
 @test "the schema refuses what the program refuses" {
 	/usr/bin/env python3 -c 'import jsonschema' 2>/dev/null || skip "python3-jsonschema is absent"
 	count=0

@@ -1,5 +1,7 @@
 # The simulator from the command line: no root, no clock, the same answer every time.
 
+bats_require_minimum_version 1.5.0
+
 setup() {
 	mini="$DSF_SOURCE/topologies/mini.json"
 	zone="$DSF_SOURCE/topologies/l1-zone.json"
@@ -131,5 +133,30 @@ senders=b0-z0-h0:gpu0,b0-z0-h0:gpu1,b0-z0-h2:gpu0,b0-z0-h2:gpu1
 		[ "$status" -eq 2 ]
 		[ -z "$output" ]
 		grep -q '^dsfemu: ' "$BATS_TEST_TMPDIR/err"
+	done
+}
+
+@test "drills: one holds, the page and the object say so; the same seed is the same drill" {
+	result=$(sim "$mini" --drill fdsw-killed.json)
+	check "$result" '.verdict == "held" and .drill == "fdsw-killed" and
+		([.faults[] | keys | contains(["at_ns", "kind", "target"])] == [true]) and
+		(.invariants | length) == 7 and ([.invariants[].held] | all) and .convergence_ns.max > 0'
+	run "$DSFEMU" sim "$mini" --drill fdsw-killed.json
+	[[ "$output" == *"# fdsw-killed.json"*"node kill"*"verdict      held"* ]]
+	a=$(sim "$mini" --drill 'random --seed 9 --duration 500us --faults 5')
+	b=$(sim "$mini" --drill 'random --seed 9 --duration 500us --faults 5')
+	[ "$a" = "$b" ]
+	check "$a" '(.faults | length) == 5 and .seed == 9'
+}
+
+@test "drills: what is wrong with a file is told with its line and path" {
+	printf '{"name": "x", "faults": [\n{"at": 0, "for": "1us", "kind": "link down",\n"target": "x:y"}]}' >"$BATS_TEST_TMPDIR/bad.json"
+	run -2 --separate-stderr "$DSFEMU" sim "$mini" --drill "$BATS_TEST_TMPDIR/bad.json"
+	[ -z "$output" ]
+	[[ "$stderr" == *"bad.json:3: faults[0].target: "* ]]
+	for words in nothing.json 'random --seed x' 'random --duration 1' 'random --faults 0' \
+		'random --luck 1' 'storm.json --seed 1'; do
+		run -2 --separate-stderr "$DSFEMU" sim "$mini" --drill "$words"
+		[ -z "$output" ]
 	done
 }
