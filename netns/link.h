@@ -41,7 +41,7 @@ int netns_link_delete_all(int fd);
 struct netns_link_state {
 	uint32_t ifindex;
 	char name[NETNS_LINK_NAME_MAX + 1];
-	bool up;      /* administratively */
+	bool up;       /* administratively */
 	bool carrier;  /* up at both ends, and what is sent goes out */
 	bool settling; /* up at both ends, but its queue isn't there yet: what is sent vanishes */
 	bool deleted;

@@ -29,8 +29,8 @@ void netns_monitor_close(struct netns_monitor *m);
 int netns_monitor_read(struct netns_monitor *m, netns_link_fn fn, void *user);
 
 /* The same for bytes that the caller has read from the descriptor. */
-void netns_monitor_input(struct netns_monitor *m, const uint8_t *bytes, size_t size,
-	netns_link_fn fn, void *user);
+void netns_monitor_input(
+	struct netns_monitor *m, const uint8_t *bytes, size_t size, netns_link_fn fn, void *user);
 
 /* Asks for the present state of all links: comes as news. 0 or -errno. */
 int netns_monitor_refresh(struct netns_monitor *m);

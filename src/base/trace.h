@@ -19,6 +19,8 @@
 	X(LINK_ISOLATED, "port", "lost")                                                           \
 	X(LINK_RECOVERED, "port", "")                                                              \
 	X(REACH_CHANGED, "destination", "links")                                                   \
+	X(BALANCE_CUT, "destination", "")                                                          \
+	X(BALANCE_BACK, "destination", "")                                                         \
 	X(NEIGHBOR_UP, "port", "")                                                                 \
 	X(NEIGHBOR_DOWN, "port", "")                                                               \
 	X(PACKET_LOST, "source", "sequence")                                                       \

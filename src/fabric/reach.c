@@ -56,12 +56,14 @@ static int allocate(struct fabric_reach *r)
 		dsf_memory_new(r->memory, r->switches_count * sizeof(*r->unbalanced_count));
 	r->changed = dsf_memory_new(r->memory, set_size(r));
 	r->stale = dsf_memory_new(r->memory, set_size(r));
+	r->cut = dsf_memory_new(r->memory, set_size(r));
 	r->live = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
 	r->down = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
 	return r->ports == NULL || r->by_destination == NULL || r->direct == NULL ||
 			       r->any == NULL || r->unbalanced == NULL ||
 			       r->unbalanced_count == NULL || r->changed == NULL ||
-			       r->stale == NULL || r->live == NULL || r->down == NULL
+			       r->stale == NULL || r->cut == NULL || r->live == NULL ||
+			       r->down == NULL
 		       ? -DSF_E_NOMEM
 		       : 0;
 }
@@ -115,6 +117,7 @@ void fabric_reach_close(struct fabric_reach *r)
 		r->memory, r->unbalanced_count, r->switches_count * sizeof(*r->unbalanced_count));
 	dsf_memory_delete(r->memory, r->changed, set_size(r));
 	dsf_memory_delete(r->memory, r->stale, set_size(r));
+	dsf_memory_delete(r->memory, r->cut, set_size(r));
 	dsf_memory_delete(r->memory, r->live, r->port_words * sizeof(uint64_t));
 	dsf_memory_delete(r->memory, r->down, r->port_words * sizeof(uint64_t));
 	dsf_memory_delete(r->memory, r->told_ports, table_size(r));
@@ -223,28 +226,39 @@ static void retell(struct fabric_reach *r, uint32_t destination, uint64_t *ports
 	}
 }
 
-/* Ends every change: balances the destinations that it concerned. */
-static void settle(struct fabric_reach *r)
+/* Balances a destination anew. */
+static void balance(struct fabric_reach *r, uint32_t destination)
 {
 	uint64_t told[DSF_BITSET_WORDS(PORTS_MAX)], withheld[DSF_BITSET_WORDS(PORTS_MAX)];
-	uint32_t d;
+	size_t at = (size_t)destination * r->port_words;
+	bool reachable = dsf_bitset_has(r->unbalanced, destination);
 
+	fabric_balance_tell(
+		&r->balance, destination, dsf_bitset_has(r->direct, destination), told, withheld);
+	for (uint32_t w = 0; w < r->port_words; w++)
+		withheld[w] = reachable ? withheld[w] & ~told[w] : 0;
+	retell(r, destination, r->told_ports + at, told, r->tell);
+	retell(r, destination, r->withheld_ports + at, withheld, r->withhold);
+}
+
+/* Ends every change: looks at the destinations that it concerned. */
+static void settle(struct fabric_reach *r, dsf_instant now)
+{
 	if (!r->stale_any)
 		return;
 	r->stale_any = false;
-	if (r->balance.memory == NULL) /* an interface node tells of itself */
-		return;
-	for (d = dsf_bitset_next(r->stale, 0, r->switches_count); d < r->switches_count;
+	for (uint32_t d = dsf_bitset_next(r->stale, 0, r->switches_count); d < r->switches_count;
 		d = dsf_bitset_next(r->stale, d + 1, r->switches_count)) {
-		size_t at = (size_t)d * r->port_words;
-		bool reached = dsf_bitset_has(r->unbalanced, d);
+		bool cut = fabric_reach_cut(r, d);
 
 		dsf_bitset_remove(r->stale, d);
-		fabric_balance_tell(&r->balance, d, dsf_bitset_has(r->direct, d), told, withheld);
-		for (uint32_t w = 0; w < r->port_words; w++)
-			withheld[w] = reached ? withheld[w] & ~told[w] : 0;
-		retell(r, d, r->told_ports + at, told, r->tell);
-		retell(r, d, r->withheld_ports + at, withheld, r->withhold);
+		if (r->balance.memory != NULL) /* an interface node tells of itself alone */
+			balance(r, d);
+		if (cut == dsf_bitset_has(r->cut, d))
+			continue;
+		set_bit(r->cut, d, cut);
+		dsf_trace_emit(r->trace, now, cut ? DSF_EVENT_BALANCE_CUT : DSF_EVENT_BALANCE_BACK,
+			r->node, d, 0);
 	}
 }
 
@@ -311,7 +325,7 @@ void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_in
 	if (!up && p->told != NULL)
 		memset(p->told, 0, 2 * set_size(r)); /* who comes back says it anew */
 	want_send(r, port);
-	settle(r);
+	settle(r, now);
 }
 
 void fabric_reach_heard(struct fabric_reach *r, uint32_t port, bool heard_us, dsf_instant now)
@@ -324,7 +338,7 @@ void fabric_reach_heard(struct fabric_reach *r, uint32_t port, bool heard_us, ds
 	p->hears_me = heard_us;
 	set_heard(r, port, true, now);
 	update_live(r, port, now);
-	settle(r);
+	settle(r, now);
 }
 
 static void isolate(struct fabric_reach *r, uint32_t port, dsf_instant now)
@@ -428,7 +442,7 @@ int fabric_reach_input(
 		if (p->live)
 			apply_difference(r, port, word, was, is, now);
 	}
-	settle(r);
+	settle(r, now);
 	return 0;
 }
 
@@ -485,7 +499,7 @@ void fabric_reach_expire(struct fabric_reach *r, dsf_instant now)
 	for (uint32_t i = 0; i < r->ports_count; i++)
 		if (r->ports[i].peer_tier != FABRIC_TIER_NONE)
 			refresh_port(r, i, now);
-	settle(r);
+	settle(r, now);
 	r->refresh_at = dsf_time_after(r->refresh_at, r->refresh_ns);
 	if (dsf_time_due(r->refresh_at, now)) /* a late driver skips the periods that are gone */
 		r->refresh_at = dsf_time_after(now, r->refresh_ns);

@@ -94,6 +94,7 @@ struct fabric_reach {
 	uint64_t *told_ports, *withheld_ports; /* [switches_count][port_words] */
 	uint64_t *tell, *withhold;             /* [ports_count][switch_words] */
 	uint64_t *stale;                       /* destinations to balance anew */
+	uint64_t *cut; /* destinations that only balance keeps us from, as last told the trace */
 	bool stale_any;
 	uint64_t *changed; /* destinations whose ports changed since fabric_reach_next_changed */
 	bool changed_any;

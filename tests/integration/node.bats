@@ -153,7 +153,7 @@ flood()
 	wait_until 10 locked
 	run dsf run udp --lab "$LAB" --duration 20us
 	[ "$status" -eq 1 ]
-	[[ "$output" == *"another run is under way"* ]]
+	[[ "$output" == *"another run or drill is under way"* ]]
 	wait "$first"
 	grep -q "verified: 0 bytes wrong, 0 lost" "$BATS_TEST_TMPDIR/first"
 

@@ -231,10 +231,14 @@ static void forced_bc(uint64_t seed)
 	check_wants(c, sizeof(c) / sizeof(c[0]));
 	LAB_OK(look_at("x-rdsw0", "y-rdsw0").cut && look_at("x-rdsw0", "y-rdsw0").output == 0,
 		"%s: as in the figure, RDSW0(X) is cut off from RDSW0(Y), and knows why", name);
+	LAB_OK(lab.events[DSF_EVENT_BALANCE_CUT] == lab.events[DSF_EVENT_BALANCE_BACK] + 1,
+		"%s: told once", name);
 	check_balanced();
 	set_link(FAIL_B, true);
 	set_link(FAIL_C, true);
 	LAB_OK(is_healthy(), "%s: restored", name);
+	LAB_OK(lab.events[DSF_EVENT_BALANCE_CUT] == lab.events[DSF_EVENT_BALANCE_BACK],
+		"%s: nobody is cut off", name);
 	lab_close(&lab);
 }
 

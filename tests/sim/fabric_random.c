@@ -78,7 +78,7 @@ static void write_fabric(const struct shape *s, uint64_t seed)
 	uint32_t ports[3 * NODES_MAX] = { 0 }, *r = ports, *f = ports + NODES_MAX;
 	uint32_t *up = ports + 2 * NODES_MAX;
 	bool first = true;
-	char a[16], b[16];
+	char a[24], b[24];
 
 	size = 0;
 	add("{\"name\":\"random\",\"seed\":%u,\"fabric\":{\"draw\":\"%s\"},\"nodes\":[",

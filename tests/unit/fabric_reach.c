@@ -341,8 +341,8 @@ static void flaps(void)
 static void parts(uint32_t switches, uint32_t cell_bytes)
 {
 	static const struct fabric_peer peers[2] = {
-		{ .tier = FABRIC_TIER_LEAF, .switch_index = 2, .capacity = 1 },
-		{ .tier = FABRIC_TIER_LEAF, .switch_index = 2, .capacity = 1 },
+		{ .tier = FABRIC_TIER_LEAF, .switch_index = 0, .capacity = 1 },
+		{ .tier = FABRIC_TIER_LEAF, .switch_index = 0, .capacity = 1 },
 	};
 	struct fabric_reach_config config = { .self = 1,
 		.tier = FABRIC_TIER_SPINE,
