@@ -2,7 +2,7 @@
 #include <assert.h>
 #include "base/err.h"
 
-#define FRAMES_SLAB       4u
+#define FRAMES_SLAB       8u
 #define RNG_KIND          0x706f7274ull /* "port" */
 #define BUSY_BYTES_REBASE (1ull << 30)  /* dsf_time_of_bytes is exact below 2 GB */
 

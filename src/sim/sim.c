@@ -10,6 +10,9 @@
 #include "topo/memory.h"
 
 #define FRAMES_SLAB 512u
+/* Frames up to this size give their node's buffer, which could hold a whole train, back at once: a
+ * large fabric that wakes up has one short train on every link. */
+#define SHORT_BYTES 640u
 #define FRAMES_MAX  (1u << 24)
 #define CHECK_NS    NS_PER_US
 
@@ -20,7 +23,8 @@
 struct sim_frame {
 	struct sim_frame *next_free;
 	const uint8_t *bytes;
-	void *buffer;
+	void *buffer; /* the node's; NULL: copy holds it */
+	void *copy;
 	uint32_t stored, size;
 	uint32_t source, target; /* ports, indexes in the topology */
 	uint32_t epoch;          /* of the link: another one by now means that it was cut */
@@ -48,6 +52,7 @@ struct sim {
 	struct sim_link *links;
 	struct sim_queue queue;
 	struct dsf_pool frames;
+	struct dsf_pool copies; /* of short frames */
 	dsf_instant now;
 	uint64_t hash;
 	struct sim_stats stats;
@@ -99,6 +104,27 @@ static void schedule(struct sim *s, uint32_t index)
 	push(s, d->scheduled_at, RANK_DEADLINE, (uint64_t)index << 1 | DEADLINE_BIT);
 }
 
+static void frame_done(struct sim *s, struct sim_frame *f)
+{
+	if (f->copy != NULL)
+		dsf_pool_give(&s->copies, f->copy);
+	else
+		node_frame_done(s->devices[s->topo->ports[f->source].node].node, f->buffer);
+}
+
+static void copy_short(struct sim *s, struct node *n, struct sim_frame *f)
+{
+	if (f->stored > SHORT_BYTES)
+		return;
+	f->copy = dsf_pool_take(&s->copies);
+	if (f->copy == NULL)
+		return; /* it keeps the node's */
+	memcpy(f->copy, f->bytes, f->stored);
+	f->bytes = f->copy;
+	node_frame_done(n, f->buffer);
+	f->buffer = NULL;
+}
+
 static void send_frame(struct sim *s, uint32_t index, const struct node_output *out)
 {
 	const struct topo_port *port = topo_node_port(s->topo, &s->topo->nodes[index], out->port);
@@ -128,6 +154,7 @@ static void send_frame(struct sim *s, uint32_t index, const struct node_output *
 		.epoch = s->links[port->link].epoch,
 		.checksum_start = out->checksum_start,
 		.checksum_offset = out->checksum_offset };
+	copy_short(s, s->devices[index].node, f);
 	/* One that was frozen first puts out what should have left meanwhile. */
 	push(s, dsf_time_max(dsf_time_after(out->depart, link->delay_ns), s->now), port->peer,
 		(uint64_t)(uintptr_t)f);
@@ -206,7 +233,7 @@ static void deliver(struct sim *s, struct sim_frame *f)
 		(void)node_frame_input(
 			s->devices[target->node].node, target->number, &frame, s->now);
 	}
-	node_frame_done(s->devices[source->node].node, f->buffer);
+	frame_done(s, f);
 	dsf_pool_give(&s->frames, f);
 	if (s->devices[target->node].node != NULL)
 		drain(s, target->node);
@@ -314,7 +341,7 @@ static void take_back_frame(struct sim *s, uint32_t node, struct sim_frame *f)
 	if (f->bytes == NULL || s->topo->ports[f->source].node != node)
 		return;
 	cut(s, f);
-	node_frame_done(s->devices[node].node, f->buffer);
+	frame_done(s, f);
 	f->bytes = NULL;
 }
 
@@ -469,6 +496,7 @@ struct sim *sim_new(const struct sim_config *config)
 	s->seed = config->seed;
 	s->trace = config->trace;
 	dsf_pool_init(&s->frames, &topo_memory, sizeof(struct sim_frame), FRAMES_SLAB, FRAMES_MAX);
+	dsf_pool_init(&s->copies, &topo_memory, SHORT_BYTES, FRAMES_SLAB, FRAMES_MAX);
 	s->devices = calloc(s->topo->nodes_count, sizeof(*s->devices));
 	s->links = calloc(s->topo->links_count, sizeof(*s->links));
 	if (s->devices == NULL || s->links == NULL || make_devices(s) < 0) {
@@ -496,10 +524,11 @@ void sim_free(struct sim *s)
 
 		if ((e.value & DEADLINE_BIT) || f->bytes == NULL)
 			continue;
-		node_frame_done(s->devices[s->topo->ports[f->source].node].node, f->buffer);
+		frame_done(s, f);
 	}
 	for (uint32_t i = 0; s->devices != NULL && i < s->topo->nodes_count; i++)
 		node_free(s->devices[i].node);
+	dsf_pool_close(&s->copies);
 	dsf_pool_close(&s->frames);
 	sim_queue_close(&s->queue);
 	free(s->devices);
