@@ -55,7 +55,7 @@ static int read_workload(
 	d->hosts = malloc(strlen(hosts) + 1);
 	if (d->hosts == NULL)
 		return -DSF_E_NOMEM;
-	strcpy(d->hosts, hosts);
+	memcpy(d->hosts, hosts, strlen(hosts) + 1);
 	return 0;
 }
 
