@@ -68,6 +68,7 @@ UNIT_TESTS += tests/unit/topo_plan
 UNIT_TESTS += tests/unit/node_ethernet
 UNIT_TESTS += tests/unit/node_host
 UNIT_TESTS += tests/unit/node_report
+UNIT_TESTS += tests/unit/node_drill
 UNIT_TESTS += tests/unit/node_switch
 
 # view

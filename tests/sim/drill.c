@@ -294,7 +294,7 @@ static void a_seed_is_a_run(const struct topo *t)
 	topo_drill_free(drill);
 }
 
-/* Plays a drill with something planted: broken, by the invariants of the set, and healthy without. */
+/* Plays a drill with something planted: broken, by (at least) the invariants of the set. */
 static void find(const struct topo *t, const char *file, enum plant what, uint32_t where,
 	uint32_t broken, const char *name)
 {
