@@ -62,6 +62,7 @@ UNIT_TESTS += tests/unit/workload_pattern
 UNIT_TESTS += tests/unit/topo_bad
 UNIT_TESTS += tests/unit/topo_drill
 UNIT_TESTS += tests/unit/topo_file
+UNIT_TESTS += tests/unit/topo_fixed
 UNIT_TESTS += tests/unit/topo_plan
 
 # node
