@@ -31,6 +31,7 @@ int fabric_credits_init(struct fabric_credits *s, const struct dsf_memory *memor
 	dsf_hash_init(&s->sources, memory, sizeof(struct fabric_credit_key),
 		sizeof(struct fabric_credit_source), FABRIC_CREDIT_SOURCES_MAX);
 	dsf_heap_init(&s->timers, memory);
+	s->sweep_at = DSF_NEVER;
 	if (dsf_heap_reserve(&s->timers, config->ports_count) < 0) {
 		fabric_credits_close(s);
 		return -DSF_E_NOMEM;
@@ -134,6 +135,8 @@ int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_k
 	source = dsf_hash_put(&s->sources, key);
 	if (source == NULL)
 		return -DSF_E_FULL;
+	if (dsf_time_is_never(s->sweep_at))
+		s->sweep_at = dsf_time_after(now, s->config.idle_ns);
 	if (source->epoch != epoch) {
 		if (source->epoch != 0 && fabric_epoch_older(epoch, source->epoch))
 			return -DSF_E_STALE;
@@ -141,6 +144,7 @@ int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_k
 		source->granted = total > outstanding ? total - outstanding : 0;
 		source->requested = source->granted;
 	}
+	source->used = true;
 	if (total <= source->granted) {
 		want_grant(s, source); /* it missed the grant: say it again */
 		return 0;
@@ -268,6 +272,7 @@ static uint32_t grant_one(
 		return 0;
 	assert(wants(source));
 	source->granted += credit;
+	source->used = true;
 	p->granted_total += credit;
 	*remote = source->key.source != s->config.self;
 	want_grant(s, source);
@@ -338,6 +343,61 @@ static void tick(struct fabric_credits *s, struct fabric_credit_port *p, dsf_ins
 		p->next_at = dsf_time_after(now, 1);
 }
 
+/* Takes those that were not heard for long out of a class's list, whatever they wanted: who still
+ * wants it asks again. */
+static void unlist_unused(struct fabric_credit_class *class)
+{
+	struct fabric_credit_source **at = &class->first;
+
+	class->last = NULL;
+	while (*at != NULL) {
+		struct fabric_credit_source *source = *at;
+
+		if (source->used) {
+			class->last = source;
+			at = &source->next;
+		} else {
+			*at = source->next;
+			source->listed = false;
+		}
+	}
+}
+
+static void forget(struct fabric_credits *s, struct fabric_credit_source *source)
+{
+	struct fabric_credit_port *p = find_port(s, source->key.system_port);
+	struct fabric_credit_class *class = &p->classes[source->key.class];
+
+	if (class->local == source)
+		class->local = NULL;
+	dsf_hash_remove(&s->sources, source);
+}
+
+static void sweep(struct fabric_credits *s, dsf_instant now)
+{
+	struct fabric_credit_source *next;
+
+	for (uint32_t i = 0; i < s->config.ports_count; i++) {
+		struct fabric_credit_port *p = &s->ports[i];
+
+		/* What can be served is served; its sources go when they have got it. */
+		if (!has_waiting(p) || (p->up && s->fabric_live))
+			continue;
+		for (int class = 0; class < FABRIC_CLASSES; class ++)
+			unlist_unused(&p->classes[class]);
+		schedule(s, p, now);
+	}
+	for (struct fabric_credit_source *source = dsf_hash_next(&s->sources, NULL); source != NULL;
+		source = next) {
+		next = dsf_hash_next(&s->sources, source);
+		if (!source->used && !source->grant_wanted && !source->listed)
+			forget(s, source);
+		else
+			source->used = false;
+	}
+	s->sweep_at = s->sources.count > 0 ? dsf_time_after(now, s->config.idle_ns) : DSF_NEVER;
+}
+
 void fabric_credits_expire(struct fabric_credits *s, dsf_instant now)
 {
 	while (dsf_time_due(dsf_heap_at(&s->timers), now)) {
@@ -347,6 +407,8 @@ void fabric_credits_expire(struct fabric_credits *s, dsf_instant now)
 		tick(s, p, now);
 		schedule(s, p, now);
 	}
+	if (dsf_time_due(s->sweep_at, now))
+		sweep(s, now);
 }
 
 bool fabric_credits_next_grant(struct fabric_credits *s, struct fabric_credit_grant *grant)

@@ -13,6 +13,9 @@
  * All remote grants of a switch together never exceed what its live fabric links can deliver; what
  * that leaves of a port's time its own switch may use. Cells that met a queue over its mark, and
  * packets that pile up at the port itself, lower the rate.
+ *
+ * A source that neither asked nor got anything for idle_ns or twice that is forgotten: its VOQ is
+ * gone, or states what it needs when it asks again.
  */
 #ifndef DSF_FABRIC_CREDIT_H
 #define DSF_FABRIC_CREDIT_H
@@ -45,6 +48,7 @@ struct fabric_credit_source {
 	uint64_t requested, granted; /* running totals */
 	bool listed;                 /* waits in its class */
 	bool grant_wanted;           /* a grant cell is to be sent */
+	bool used;                   /* since sources were last looked through */
 	struct fabric_credit_source *next, *grant_next;
 };
 
@@ -75,7 +79,7 @@ struct fabric_credit_config {
 	uint32_t first_system_port, ports_count;
 	uint32_t credit_bytes;
 	uint32_t weights[FABRIC_CLASSES]; /* in credits a turn; nc is strict, its weight unused */
-	uint64_t loop_ns;
+	uint64_t loop_ns, idle_ns;
 };
 
 struct fabric_credits {
@@ -87,6 +91,7 @@ struct fabric_credits {
 	bool fabric_live;    /* some fabric link is live */
 	uint64_t fabric_bps; /* what those can deliver to us in packet bytes; 0: unlimited */
 	dsf_instant fabric_next_at;
+	dsf_instant sweep_at; /* DSF_NEVER: there are no sources */
 };
 
 struct fabric_credit_grant {
@@ -125,7 +130,7 @@ void fabric_credit_backlog(
 
 static inline dsf_instant fabric_credits_deadline(const struct fabric_credits *s)
 {
-	return dsf_heap_at(&s->timers);
+	return dsf_time_min(dsf_heap_at(&s->timers), s->sweep_at);
 }
 
 void fabric_credits_expire(struct fabric_credits *s, dsf_instant now);

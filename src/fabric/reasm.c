@@ -4,13 +4,15 @@
 #define WINDOW_FIRST 64u
 
 void fabric_reasm_init(struct fabric_reasm *r, const struct dsf_memory *memory,
-	struct fabric_packets *packets, uint32_t cell_bytes, uint64_t timeout_ns)
+	struct fabric_packets *packets, uint32_t cell_bytes, uint64_t timeout_ns, uint64_t idle_ns)
 {
 	memset(r, 0, sizeof(*r));
 	r->memory = memory;
 	r->packets = packets;
 	r->payload_max = cell_bytes - FABRIC_CELL_HEADER;
 	r->timeout_ns = timeout_ns;
+	r->idle_ns = idle_ns;
+	r->sweep_at = DSF_NEVER;
 	dsf_hash_init(&r->contexts, memory, sizeof(struct fabric_reasm_key),
 		sizeof(struct fabric_reasm_context), FABRIC_REASM_CONTEXTS_MAX);
 	dsf_heap_init(&r->timers, memory);
@@ -33,6 +35,7 @@ static void close_context(struct fabric_reasm *r, struct fabric_reasm_context *c
 	for (uint32_t i = 0; i < c->window; i++)
 		free_slot(r, &c->slots[i]);
 	dsf_memory_delete(r->memory, c->slots, c->window * sizeof(*c->slots));
+	r->slots -= c->window;
 }
 
 void fabric_reasm_close(struct fabric_reasm *r)
@@ -49,7 +52,7 @@ void fabric_reasm_close(struct fabric_reasm *r)
 }
 
 static struct fabric_reasm_context *find_context(
-	struct fabric_reasm *r, const struct fabric_cell *cell)
+	struct fabric_reasm *r, const struct fabric_cell *cell, dsf_instant now)
 {
 	struct fabric_reasm_key key = { cell->system_port, cell->source, cell->class };
 
@@ -59,6 +62,8 @@ static struct fabric_reasm_context *find_context(
 	r->recent = dsf_heap_reserve(&r->timers, r->contexts.count + 1) < 0
 			    ? NULL
 			    : dsf_hash_put(&r->contexts, &key);
+	if (r->recent != NULL && dsf_time_is_never(r->sweep_at))
+		r->sweep_at = dsf_time_after(now, r->idle_ns);
 	return r->recent;
 }
 
@@ -72,12 +77,17 @@ static int widen(struct fabric_reasm *r, struct fabric_reasm_context *c, uint32_
 		window *= 2;
 	if (window == c->window)
 		return 0;
+	if (r->slots + (window - c->window) > FABRIC_REASM_SLOTS_MAX) {
+		r->slots_full++;
+		return -DSF_E_FULL;
+	}
 	slots = dsf_memory_new(r->memory, window * sizeof(*slots));
 	if (slots == NULL)
 		return -DSF_E_NOMEM;
 	for (uint32_t i = 0; i < c->window; i++)
 		slots[(c->next + i) & (window - 1)] = *slot_of(c, c->next + i);
 	dsf_memory_delete(r->memory, c->slots, c->window * sizeof(*c->slots));
+	r->slots += window - c->window;
 	c->slots = slots;
 	c->window = window;
 	return 0;
@@ -228,7 +238,7 @@ int fabric_reasm_input(struct fabric_reasm *r, const struct fabric_cell *cell,
 
 	if (count < 0)
 		return count;
-	c = find_context(r, cell);
+	c = find_context(r, cell, now);
 	if (c == NULL)
 		return -DSF_E_NOMEM;
 	if (c->epoch != cell->epoch) {
@@ -250,6 +260,7 @@ int fabric_reasm_input(struct fabric_reasm *r, const struct fabric_cell *cell,
 	err = add_cell(r, slot_of(c, cell->packet_sequence), cell, payload, count, now);
 	if (err < 0)
 		return err;
+	c->used = true;
 	if ((int32_t)(cell->packet_sequence + 1 - c->end) > 0)
 		c->end = cell->packet_sequence + 1;
 	hand_on(r, c);
@@ -275,6 +286,25 @@ static void expire_context(struct fabric_reasm *r, struct fabric_reasm_context *
 	set_timer(r, c);
 }
 
+static void sweep(struct fabric_reasm *r, dsf_instant now)
+{
+	struct fabric_reasm_context *next;
+
+	for (struct fabric_reasm_context *c = dsf_hash_next(&r->contexts, NULL); c != NULL;
+		c = next) {
+		next = dsf_hash_next(&r->contexts, c);
+		if (!c->used && c->next == c->end) {
+			dsf_heap_remove(&r->timers, &c->timer);
+			close_context(r, c);
+			dsf_hash_remove(&r->contexts, c);
+		} else {
+			c->used = false;
+		}
+	}
+	r->recent = NULL;
+	r->sweep_at = r->contexts.count > 0 ? dsf_time_after(now, r->idle_ns) : DSF_NEVER;
+}
+
 void fabric_reasm_expire(struct fabric_reasm *r, dsf_instant now)
 {
 	while (dsf_time_due(dsf_heap_at(&r->timers), now))
@@ -282,4 +312,6 @@ void fabric_reasm_expire(struct fabric_reasm *r, dsf_instant now)
 			DSF_CONTAINER(
 				dsf_heap_first(&r->timers), struct fabric_reasm_context, timer),
 			now);
+	if (dsf_time_due(r->sweep_at, now))
+		sweep(r, now);
 }

@@ -2,6 +2,9 @@
 #include <assert.h>
 #include "base/err.h"
 
+/* For so long after it has gone a VOQ's epoch may be remembered at the other end: 8.6 s. */
+#define EPOCH_REMEMBERED (1u << 27)
+
 void fabric_voqs_init(struct fabric_voqs *s, const struct dsf_memory *memory,
 	struct fabric_packets *packets, const struct fabric_voq_config *config)
 {
@@ -11,6 +14,7 @@ void fabric_voqs_init(struct fabric_voqs *s, const struct dsf_memory *memory,
 	dsf_hash_init(&s->table, memory, sizeof(struct fabric_voq_key), sizeof(struct fabric_voq),
 		FABRIC_VOQS_MAX);
 	dsf_heap_init(&s->timers, memory);
+	s->sweep_at = DSF_NEVER;
 }
 
 static uint64_t drop_all(struct fabric_voqs *s, struct fabric_voq *q)
@@ -36,6 +40,12 @@ void fabric_voqs_close(struct fabric_voqs *s)
 	dsf_heap_close(&s->timers);
 }
 
+/* Not 0 and not what an earlier life of this switch used: the egress sees a new one. */
+static uint32_t epoch_at(dsf_instant now)
+{
+	return (uint32_t)(now.ns / FABRIC_EPOCH_UNIT_NS) | 1u;
+}
+
 struct fabric_voq *fabric_voq_get(struct fabric_voqs *s, struct fabric_voq_key key,
 	uint16_t destination, bool reachable, dsf_instant now)
 {
@@ -51,8 +61,10 @@ struct fabric_voq *fabric_voq_get(struct fabric_voqs *s, struct fabric_voq_key k
 		return NULL;
 	q->destination = destination;
 	q->reachable = reachable;
-	/* Not 0 and not what an earlier life of this switch used: the egress sees a new one. */
-	q->epoch = (uint32_t)(now.ns / FABRIC_EPOCH_UNIT_NS) | 1u;
+	q->epoch = epoch_at(now);
+	q->used = true;
+	if (dsf_time_is_never(s->sweep_at))
+		s->sweep_at = dsf_time_after(now, s->config.idle_ns);
 	return q;
 }
 
@@ -193,6 +205,7 @@ int fabric_voq_push(
 		return -DSF_E_FULL;
 	}
 	packet->since = now;
+	q->used = true;
 	fabric_packet_queue_push(&q->queue, packet);
 	q->packets++;
 	q->bytes += size;
@@ -218,6 +231,8 @@ int fabric_voq_grant(struct fabric_voqs *s, struct fabric_voq *q, uint32_t epoch
 	q->granted_total += total - q->granted;
 	q->granted = total;
 	q->granted_at = now;
+	if (q->packets == 0)
+		set_timer(s, q, now); /* it came when all had left, and ages */
 	make_ready(s, q);
 	consider_request(s, q);
 	return 0;
@@ -294,6 +309,29 @@ static uint64_t expire_voq(struct fabric_voqs *s, struct fabric_voq *q, dsf_inst
 	return deleted;
 }
 
+/* One that comes after it must not be taken for an older one while it is remembered. */
+static bool may_go(const struct fabric_voq *q, dsf_instant now)
+{
+	return !q->used && q->packets == 0 && !has_credit(q) && !q->ready && !q->request_wanted &&
+	       q->epoch - epoch_at(now) >= FABRIC_EPOCH_OLDER_MAX + EPOCH_REMEMBERED;
+}
+
+static void sweep(struct fabric_voqs *s, dsf_instant now)
+{
+	struct fabric_voq *next;
+
+	for (struct fabric_voq *q = dsf_hash_next(&s->table, NULL); q != NULL; q = next) {
+		next = dsf_hash_next(&s->table, q);
+		if (may_go(q, now)) {
+			dsf_heap_remove(&s->timers, &q->timer);
+			dsf_hash_remove(&s->table, q);
+		} else {
+			q->used = false;
+		}
+	}
+	s->sweep_at = s->table.count > 0 ? dsf_time_after(now, s->config.idle_ns) : DSF_NEVER;
+}
+
 uint64_t fabric_voqs_expire(struct fabric_voqs *s, dsf_instant now)
 {
 	uint64_t deleted = 0;
@@ -301,5 +339,7 @@ uint64_t fabric_voqs_expire(struct fabric_voqs *s, dsf_instant now)
 	while (dsf_time_due(dsf_heap_at(&s->timers), now))
 		deleted += expire_voq(s,
 			DSF_CONTAINER(dsf_heap_first(&s->timers), struct fabric_voq, timer), now);
+	if (dsf_time_due(s->sweep_at, now))
+		sweep(s, now);
 	return deleted;
 }

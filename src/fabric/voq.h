@@ -14,6 +14,10 @@
  * Queues are dropped from the tail at voq_bytes each and buffer_bytes a switch, and marked (ECN)
  * by the time a packet has waited. A queue that waits for the watchdog time without a grant is
  * emptied.
+ *
+ * A VOQ is there from its first packet until it was empty and unused for idle_ns or twice that: once
+ * in idle_ns all are looked through, which costs a packet nothing but a mark. Its next packet makes
+ * a new one, with a new epoch.
  */
 #ifndef DSF_FABRIC_VOQ_H
 #define DSF_FABRIC_VOQ_H
@@ -29,6 +33,10 @@
  * request without answer is repeated. */
 #define FABRIC_VOQ_AGE_LOOPS   16u
 #define FABRIC_VOQ_RETRY_LOOPS 8u
+/* How long VOQs and what belongs to them at the other end are kept unused (ours), and at least for
+ * so many of the longest of their own timers. */
+#define FABRIC_VOQ_IDLE_NS     (50 * NS_PER_MS)
+#define FABRIC_VOQ_IDLE_TIMERS 8u
 
 struct fabric_voq_key {
 	uint32_t system_port;
@@ -47,6 +55,7 @@ struct fabric_voq {
 	bool reachable;           /* some live link reaches destination (always for our own) */
 	bool request_wanted;      /* is in the request list */
 	bool ready;               /* is in the ready list */
+	bool used;                /* since VOQs were last looked through */
 	dsf_instant granted_at;   /* last grant, or when the queue began to wait */
 	struct dsf_heap_entry timer;
 	struct fabric_voq *request_next, *ready_next;
@@ -59,7 +68,7 @@ struct fabric_voq_config {
 	uint32_t credit_bytes;
 	uint64_t voq_bytes, buffer_bytes;
 	uint64_t ecn_min_ns, watchdog_ns;
-	uint64_t retry_ns, age_ns;
+	uint64_t retry_ns, age_ns, idle_ns;
 };
 
 struct fabric_voqs {
@@ -71,6 +80,7 @@ struct fabric_voqs {
 	struct fabric_voq *ready_first, *ready_last;     /* packets and credit, in turn */
 	struct fabric_voq *blocked_first, *blocked_last; /* the same, but no link has room */
 	uint64_t bytes;                                  /* all queues */
+	dsf_instant sweep_at;                            /* DSF_NEVER: there are none */
 	uint64_t dropped, marked, watchdog_dropped;
 };
 
@@ -116,10 +126,10 @@ struct fabric_packet *fabric_voq_pop(
 
 static inline dsf_instant fabric_voqs_deadline(const struct fabric_voqs *s)
 {
-	return dsf_heap_at(&s->timers);
+	return dsf_time_min(dsf_heap_at(&s->timers), s->sweep_at);
 }
 
-/* Watchdog, repeated requests, aging of credit. Returns the packets that the watchdog deleted. */
+/* Watchdog, repeated requests, aging of credit, unused VOQs. Returns the packets that the watchdog deleted. */
 uint64_t fabric_voqs_expire(struct fabric_voqs *s, dsf_instant now);
 
 #endif

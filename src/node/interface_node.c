@@ -26,6 +26,15 @@ static void tell_fabric(struct node_interface *n, dsf_instant now)
 	fabric_credit_fabric(&n->credits, n->cells.reach.live_count > 0, deliverable_bps(n), now);
 }
 
+/* The timers of a VOQ end long before it may be called unused. */
+static uint64_t idle_ns(const struct fabric_voq_config *voq)
+{
+	uint64_t timer_ns = voq->retry_ns > voq->age_ns ? voq->retry_ns : voq->age_ns;
+	uint64_t least_ns = FABRIC_VOQ_IDLE_TIMERS * timer_ns;
+
+	return least_ns > FABRIC_VOQ_IDLE_NS ? least_ns : FABRIC_VOQ_IDLE_NS;
+}
+
 static int init_fabric(struct node_interface *n, const struct node_config *config)
 {
 	const struct topo_fabric *f = &n->topo->fabric;
@@ -56,9 +65,13 @@ static int init_fabric(struct node_interface *n, const struct node_config *confi
 		voq.age_ns = config->credit_age_min_ns;
 	if (reassembly_ns < config->reassembly_min_ns)
 		reassembly_ns = config->reassembly_min_ns;
+	voq.idle_ns = idle_ns(&voq);
+	credit.idle_ns = voq.idle_ns;
 	fabric_packets_init(&n->packets, n->memory, f->buffer_bytes);
 	fabric_voqs_init(&n->voqs, n->memory, &n->packets, &voq);
-	fabric_reasm_init(&n->reasm, n->memory, &n->packets, f->cell_bytes, reassembly_ns);
+	/* The VOQ at the other end must be gone first. */
+	fabric_reasm_init(&n->reasm, n->memory, &n->packets, f->cell_bytes, reassembly_ns,
+		2 * voq.idle_ns + voq.watchdog_ns + reassembly_ns);
 	return fabric_credits_init(&n->credits, n->memory, &credit);
 }
 

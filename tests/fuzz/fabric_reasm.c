@@ -13,6 +13,8 @@
 #define PAYLOAD    (CELL_BYTES - FABRIC_CELL_HEADER)
 #define CONTEXTS   4u
 #define BYTES_MAX  (8u << 20)
+/* Longer than an input can take: numbers go on. */
+#define IDLE_NS    NS_PER_S
 #define TRAVEL_MAX (1u << 30)
 
 static const uint32_t starts[CONTEXTS] = { 0, UINT32_MAX - 50, 0x7fffff00, 0x80000000 };
@@ -101,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memcpy(sequence, starts, sizeof(sequence));
 	fabric_packets_init(&packets, &memory.memory, 1 << 20);
-	fabric_reasm_init(&reasm, &memory.memory, &packets, CELL_BYTES, 20000);
+	fabric_reasm_init(&reasm, &memory.memory, &packets, CELL_BYTES, 20000, IDLE_NS);
 	for (; size >= STEP; data += STEP, size -= STEP) {
 		now.ns += (uint64_t)(data[7] >> 3 & 15u) * 2000;
 		fabric_reasm_expire(&reasm, now);
@@ -113,6 +115,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	now.ns += 1000000;
 	fabric_reasm_expire(&reasm, now);
 	take(&reasm, &packets, last, known);
+	require(reasm.timers.count == 0);
+	now.ns += 3 * IDLE_NS;
+	while (dsf_time_due(fabric_reasm_deadline(&reasm), now))
+		fabric_reasm_expire(&reasm, fabric_reasm_deadline(&reasm));
+	require(reasm.contexts.count == 0 && reasm.slots == 0);
 	require(dsf_time_is_never(fabric_reasm_deadline(&reasm)));
 	fabric_reasm_close(&reasm);
 	for (int i = 0; i < FABRIC_PACKET_POOLS; i++)

@@ -9,6 +9,7 @@
 #define RATE        400000000000ull
 #define CREDIT      4096u
 #define LOOP_NS     4000u
+#define IDLE_NS     50000000u
 #define SOURCES_MAX 64u
 
 static struct test_memory memory = TEST_MEMORY(memory);
@@ -28,7 +29,8 @@ static int open_all(void)
 		.ports_count = 64,
 		.credit_bytes = CREDIT,
 		.weights = { 1, 8, 5 },
-		.loop_ns = LOOP_NS };
+		.loop_ns = LOOP_NS,
+		.idle_ns = IDLE_NS };
 	int err;
 
 	memset(sources, 0, sizeof(sources));
@@ -138,7 +140,7 @@ static void no_more_than_asked(void)
 	ask(1, FABRIC_CLASS_RDMA, 10 * CREDIT + 1);
 	run(100000);
 	TAP_EQ(sources[1][1].granted, 12 * CREDIT, "eleven more");
-	TAP_OK(dsf_time_is_never(fabric_credits_deadline(&credits)), "then nothing ticks");
+	TAP_EQ(credits.timers.count, 0, "then nothing ticks");
 	TAP_EQ(credits.ports[0].granted_total, 12 * CREDIT, "all is counted");
 	close_all("no more than asked");
 }
@@ -341,7 +343,7 @@ static void fabric_gone(void)
 	ask(1, FABRIC_CLASS_RDMA, 100000000);
 	run(100000);
 	TAP_EQ(sources[1][1].granted, 0, "without a fabric nothing remote is granted");
-	TAP_OK(dsf_time_is_never(fabric_credits_deadline(&credits)), "and nothing ticks");
+	TAP_EQ(credits.timers.count, 0, "and nothing ticks");
 	ask(SELF, FABRIC_CLASS_RDMA, 100000);
 	run(100000);
 	TAP_OK(sources[SELF][1].granted >= 100000 && sources[1][1].granted == 0,
@@ -471,6 +473,55 @@ static void failing_memory(void)
 	TAP_OK(failed >= 8, "%u allocations failed, one a run", failed);
 }
 
+/* Sources are remembered while they ask or get something. */
+static void unused(void)
+{
+	open_port(RATE);
+	ask(1, FABRIC_CLASS_RDMA, 10 * CREDIT);
+	ask(SELF, FABRIC_CLASS_RDMA, 10 * CREDIT);
+	run(IDLE_NS / 2);
+	TAP_OK(sources[1][FABRIC_CLASS_RDMA].granted == 10 * CREDIT && credits.sources.count == 2,
+		"unused: two sources got what they wanted");
+	run(10 * IDLE_NS);
+	TAP_EQ(credits.sources.count, 0, "unused: and are gone");
+	TAP_OK(dsf_time_is_never(fabric_credits_deadline(&credits)), "unused: nothing ticks");
+	/* They count on from where they were. */
+	ask(1, FABRIC_CLASS_RDMA, CREDIT);
+	ask(SELF, FABRIC_CLASS_RDMA, CREDIT);
+	run(IDLE_NS / 2);
+	TAP_OK(sources[1][FABRIC_CLASS_RDMA].granted == 11 * CREDIT &&
+			sources[SELF][FABRIC_CLASS_RDMA].granted == 11 * CREDIT,
+		"unused: they get what they want when they are back");
+	for (int i = 0; i < 10; i++) {
+		run(IDLE_NS - 1);
+		ask(1, FABRIC_CLASS_RDMA, CREDIT);
+	}
+	TAP_EQ(credits.sources.count, 1, "unused: not who asks now and then");
+	close_all("unused");
+
+	/* A port so slow that one burst takes 131 s. */
+	open_port(1000);
+	ask(1, FABRIC_CLASS_RDMA, 100 * CREDIT);
+	ask(2, FABRIC_CLASS_RDMA, 100 * CREDIT);
+	run(20 * IDLE_NS);
+	TAP_EQ(credits.sources.count, 2, "unused: not who waits for his turn");
+	fabric_credit_port(&credits, FIRST_PORT, 1000, false, now);
+	for (int i = 0; i < 10; i++) {
+		run(IDLE_NS / 2);
+		ask(1, FABRIC_CLASS_RDMA, 0);
+	}
+	TAP_EQ(credits.sources.count, 1, "unused: at a port that is down, who asks no more");
+	fabric_credit_port(&credits, FIRST_PORT, RATE, true, now);
+	run(IDLE_NS / 2);
+	TAP_EQ(sources[1][FABRIC_CLASS_RDMA].granted, 100 * CREDIT,
+		"unused: the other one is served when it is up again");
+	ask(2, FABRIC_CLASS_RDMA, 0);
+	run(IDLE_NS / 2);
+	TAP_EQ(sources[2][FABRIC_CLASS_RDMA].granted, 100 * CREDIT,
+		"unused: and so is the one that asks again");
+	close_all("unused at a slow port");
+}
+
 int main(void)
 {
 	half_right();
@@ -487,6 +538,7 @@ int main(void)
 	fabric_gone();
 	factors();
 	epochs();
+	unused();
 	failing_memory();
 	return TAP_DONE();
 }

@@ -7,6 +7,7 @@
 #define CELL_BYTES 512u
 #define PAYLOAD    (CELL_BYTES - FABRIC_CELL_HEADER)
 #define TIMEOUT_NS 20000u
+#define IDLE_NS    1000000000u
 #define PORT       77u
 #define EPOCH      1001u
 
@@ -17,7 +18,7 @@ static struct fabric_reasm reasm;
 static void open_all(void)
 {
 	fabric_packets_init(&packets, &memory.memory, 64 << 20);
-	fabric_reasm_init(&reasm, &memory.memory, &packets, CELL_BYTES, TIMEOUT_NS);
+	fabric_reasm_init(&reasm, &memory.memory, &packets, CELL_BYTES, TIMEOUT_NS, IDLE_NS);
 }
 
 static void close_all(const char *name)
@@ -170,7 +171,7 @@ static void many_cells(void)
 	uint32_t count = (FABRIC_PACKET_MAX + payload - 1) / payload, wrong = 0;
 
 	fabric_packets_init(&packets, &memory.memory, 1 << 20);
-	fabric_reasm_init(&reasm, &memory.memory, &packets, FABRIC_CELL_MIN, TIMEOUT_NS);
+	fabric_reasm_init(&reasm, &memory.memory, &packets, FABRIC_CELL_MIN, TIMEOUT_NS, IDLE_NS);
 	for (uint32_t i = count; i-- > 0;) {
 		uint32_t left = FABRIC_PACKET_MAX - i * payload;
 
@@ -251,7 +252,7 @@ static void lost_cells(void)
 	put(5, 1000, 2, 350 + TIMEOUT_NS);
 	TAP_EQ(take(5), 1000, "a cell that comes in time saves its packet");
 	fabric_reasm_expire(&reasm, (dsf_instant){ 10 * TIMEOUT_NS });
-	TAP_OK(dsf_time_is_never(fabric_reasm_deadline(&reasm)), "no timer is left");
+	TAP_EQ(reasm.timers.count, 0, "no timer is left");
 	TAP_OK(reasm.packets_lost == 2 && reasm.packets_done == 4, "counted once each");
 	close_all("lost cells");
 }
@@ -424,6 +425,75 @@ static void failing_memory(void)
 	TAP_OK(failed >= 10, "%u allocations failed, one a run", failed);
 }
 
+static uint32_t put_from(uint32_t source, uint32_t sequence, uint64_t now_ns)
+{
+	struct fabric_cell cell = cell_of(sequence, 40, 0);
+	struct fabric_packet *packet;
+	int err;
+
+	cell.source = (uint16_t)source;
+	err = put_cell(&cell, now_ns);
+	while ((packet = fabric_packet_queue_pop(&reasm.done)) != NULL)
+		fabric_packet_free(&packets, packet);
+	return err == 0 ? 0 : (uint32_t)-err;
+}
+
+static void run_until(uint64_t now_ns)
+{
+	while (fabric_reasm_deadline(&reasm).ns <= now_ns)
+		fabric_reasm_expire(&reasm, fabric_reasm_deadline(&reasm));
+}
+
+/* Contexts are there while something of them is under way, or was not long ago. */
+static void unused(void)
+{
+	uint64_t at = 1000;
+
+	open_all();
+	put_from(1, 0, at);
+	put_from(2, 0, at);
+	for (uint32_t i = 1; i < 10; i++) {
+		at += IDLE_NS - 1;
+		run_until(at);
+		put_from(1, i, at);
+	}
+	TAP_EQ(reasm.contexts.count, 1, "unused: only the one in use is left");
+	TAP_EQ(reasm.slots, 64, "unused: with its window");
+	/* Half a packet waits for its time-out first, then its context goes too. */
+	(void)put(0, 2000, 0, at);
+	run_until(at + 10ull * IDLE_NS);
+	TAP_EQ(reasm.packets_lost, 1, "unused: half a packet was given up");
+	TAP_OK(reasm.contexts.count == 0 && reasm.slots == 0, "unused: all are gone");
+	TAP_OK(dsf_time_is_never(fabric_reasm_deadline(&reasm)), "unused: and nothing ticks");
+	at += 10ull * IDLE_NS;
+	TAP_OK(put_from(1, 0, at) == 0 && reasm.packets_done == 12,
+		"unused: a new one begins at 0 (%u)", (unsigned)reasm.packets_done);
+	close_all("unused");
+}
+
+/* Windows of all contexts together have a limit. */
+static void windows_full(void)
+{
+	uint32_t wide = FABRIC_REASM_SLOTS_MAX / FABRIC_REASM_WINDOW_MAX, refused = 0;
+
+	open_all();
+	for (uint32_t i = 0; i < wide; i++) {
+		struct fabric_cell cell = cell_of(FABRIC_REASM_WINDOW_MAX - 1, 2000, 0);
+
+		cell.source = (uint16_t)i;
+		refused += put_cell(&cell, 1000) < 0;
+	}
+	TAP_EQ(refused, 0, "windows: %u of the widest", wide);
+	TAP_EQ(reasm.slots, FABRIC_REASM_SLOTS_MAX, "windows: as many as there may be");
+	TAP_EQ(put_from(wide, 0, 1000), DSF_E_FULL, "windows: no other");
+	TAP_EQ(reasm.slots_full, 1, "windows: it is counted");
+	TAP_EQ(put_from(0, 0, 1000), 0, "windows: those that are there go on");
+	run_until(1000 + 3ull * IDLE_NS);
+	TAP_OK(reasm.slots == 0 && put_from(wide, 0, 1000 + 3ull * IDLE_NS) == 0,
+		"windows: there is room when they have gone");
+	close_all("windows");
+}
+
 int main(void)
 {
 	malformed();
@@ -438,6 +508,8 @@ int main(void)
 	far_jump();
 	epochs();
 	separate();
+	unused();
+	windows_full();
 	failing_memory();
 	return TAP_DONE();
 }

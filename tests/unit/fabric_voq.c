@@ -7,6 +7,7 @@
 #define CREDIT      4096u
 #define LOOP_NS     4000u
 #define WATCHDOG_NS 5000000u
+#define IDLE_NS     50000000u
 #define SIZE        1000u /* frame; 1024 on the wire */
 #define WIRE        (SIZE + FABRIC_ETHERNET_OVERHEAD)
 
@@ -22,7 +23,8 @@ static const struct fabric_voq_config config = { .credit_bytes = CREDIT,
 	.ecn_min_ns = 2 * LOOP_NS,
 	.watchdog_ns = WATCHDOG_NS,
 	.retry_ns = FABRIC_VOQ_RETRY_LOOPS * LOOP_NS,
-	.age_ns = FABRIC_VOQ_AGE_LOOPS * LOOP_NS };
+	.age_ns = FABRIC_VOQ_AGE_LOOPS * LOOP_NS,
+	.idle_ns = IDLE_NS };
 
 static struct fabric_voq *get(uint32_t system_port)
 {
@@ -255,7 +257,7 @@ static void lost_control(void)
 	TAP_EQ(drain(), 4, "until the answer comes");
 	forward(100 * LOOP_NS);
 	TAP_EQ(request(), 0, "then it is quiet");
-	TAP_OK(dsf_time_is_never(fabric_voqs_deadline(&voqs)), "and has no timer");
+	TAP_EQ(voqs.timers.count, 0, "and has no timer");
 	close_all("lost control");
 }
 
@@ -422,6 +424,104 @@ static void failing_memory(void)
 	TAP_OK(failed >= 10, "%u allocations failed, one a run", failed);
 }
 
+/* A VOQ is there for as long as it is used, and what comes after it is a new one. */
+static void unused(void)
+{
+	uint32_t epoch;
+
+	open_one();
+	epoch = q->epoch;
+	forward(10 * IDLE_NS);
+	TAP_EQ(voqs.table.count, 0, "unused: gone");
+	TAP_OK(dsf_time_is_never(fabric_voqs_deadline(&voqs)), "unused: and nothing ticks");
+
+	q = get(200);
+	TAP_OK(q->epoch != epoch && !fabric_epoch_older(q->epoch, epoch),
+		"unused: the next one is newer");
+	epoch = q->epoch;
+	for (int i = 0; i < 20; i++) {
+		push(1);
+		fabric_voq_grant(&voqs, q, q->epoch, request(), now);
+		drain();
+		forward(IDLE_NS - 1);
+		q = get(200);
+	}
+	TAP_EQ(q->epoch, epoch, "unused: not while a packet comes now and then");
+
+	push(1);
+	forward(2 * WATCHDOG_NS);
+	TAP_EQ(q->packets, 0, "unused: the watchdog emptied it");
+	push(1);
+	forward(WATCHDOG_NS - 1);
+	TAP_EQ(voqs.table.count, 1, "unused: not while a packet waits");
+	close_all("unused");
+
+	/* Waits for longer than that, since the watchdog is set so. */
+	open_all();
+	voqs.config.watchdog_ns = 100ull * IDLE_NS;
+	q = get(200);
+	(void)get(201);
+	push(1);
+	forward(10 * IDLE_NS);
+	TAP_OK(voqs.table.count == 1 && q->packets == 1, "unused: only those without a packet");
+	fabric_voq_grant(&voqs, q, q->epoch, request() + CREDIT - 1, now);
+	voqs.config.age_ns = 100ull * IDLE_NS;
+	TAP_EQ(drain(), 1, "unused: it is sent");
+	forward(10 * IDLE_NS);
+	TAP_EQ(voqs.table.count, 1, "unused: not while it has credit left");
+	forward(100ull * IDLE_NS);
+	TAP_EQ(voqs.table.count, 0, "unused: when that has aged out");
+	close_all("unused with a long watchdog");
+}
+
+/* Numbers of epochs come round every 275 s: one that goes just before must not come back as old. */
+static void unused_epochs(void)
+{
+	const uint64_t round_ns = (uint64_t)FABRIC_EPOCH_UNIT_NS << 32;
+	uint32_t older = 0;
+
+	for (uint64_t before = 1; before < 30 * NS_PER_S; before += 17 * NS_PER_MS) {
+		uint32_t epoch;
+
+		open_one();
+		epoch = q->epoch;
+		/* In use until now, a while before its own number comes round again. */
+		now = dsf_time_after(now, round_ns - before);
+		voqs.sweep_at = now;
+		forward(2 * IDLE_NS);
+		q = get(200);
+		older += q->epoch != epoch && fabric_epoch_older(q->epoch, epoch);
+		for (uint64_t at = 0; at < 4 && q->epoch == epoch; at++) {
+			forward(2 * NS_PER_S);
+			q = get(200);
+			older += q->epoch != epoch && fabric_epoch_older(q->epoch, epoch);
+		}
+		fabric_voqs_close(&voqs);
+		fabric_packets_close(&packets);
+	}
+	TAP_EQ(older, 0, "unused: none that follows is taken for an older one");
+	TAP_EQ(memory.live, 0, "unused: nothing is left");
+}
+
+/* The last packet may leave on part of a credit; the rest of what it asked for comes after it. */
+static void late_credit(void)
+{
+	uint64_t total;
+
+	open_one();
+	push(5);
+	total = request();
+	fabric_voq_grant(&voqs, q, q->epoch, CREDIT, now);
+	TAP_EQ(drain(), 4, "late credit: four leave on the first one");
+	fabric_voq_grant(&voqs, q, q->epoch, CREDIT + 1, now);
+	TAP_EQ(drain(), 1, "late credit: the last on its beginning");
+	fabric_voq_grant(&voqs, q, q->epoch, 2 * CREDIT, now);
+	TAP_OK(total == 5 * WIRE && q->granted > q->spent, "late credit: there is some left");
+	forward(FABRIC_VOQ_AGE_LOOPS * LOOP_NS + 1);
+	TAP_OK(q->granted <= q->spent, "late credit: it ages like any other");
+	close_all("late credit");
+}
+
 int main(void)
 {
 	credit_only();
@@ -433,6 +533,9 @@ int main(void)
 	watchdog();
 	unreachable();
 	turns();
+	unused();
+	unused_epochs();
+	late_credit();
 	for (uint64_t seed = 1; seed <= 20; seed++)
 		any_history(seed);
 	failing_memory();
