@@ -9,7 +9,8 @@
  *
  * A context is there from its first cell until nothing of it is under way and it was unused for
  * idle_ns or twice that. That must be longer than its VOQ lives unused, since numbers begin anew
- * with a new VOQ only: a context that joins in the middle waits a time-out for what it never missed.
+ * with a new VOQ only: a context that joins in the middle waits a time-out for what it never
+ * missed.
  */
 #ifndef DSF_FABRIC_REASM_H
 #define DSF_FABRIC_REASM_H
@@ -66,7 +67,8 @@ void fabric_reasm_init(struct fabric_reasm *r, const struct dsf_memory *memory,
 void fabric_reasm_close(struct fabric_reasm *r);
 
 /* A data cell for a port of ours. 0, or dropped: -DSF_E_BADFIELD, -DSF_E_DUPLICATE, -DSF_E_STALE,
- * -DSF_E_FULL (too many windows), -DSF_E_NOMEM. Whole packets are in r->done afterwards; the caller takes and owns them. */
+ * -DSF_E_FULL (too many windows), -DSF_E_NOMEM. Whole packets are in r->done afterwards; the caller
+ * takes and owns them. */
 int fabric_reasm_input(struct fabric_reasm *r, const struct fabric_cell *cell,
 	const uint8_t *payload, dsf_instant now);
 

@@ -15,9 +15,9 @@
  * by the time a packet has waited. A queue that waits for the watchdog time without a grant is
  * emptied.
  *
- * A VOQ is there from its first packet until it was empty and unused for idle_ns or twice that: once
- * in idle_ns all are looked through, which costs a packet nothing but a mark. Its next packet makes
- * a new one, with a new epoch.
+ * A VOQ is there from its first packet until it was empty and unused for idle_ns or twice that:
+ * once in idle_ns all are looked through, which costs a packet nothing but a mark. Its next packet
+ * makes a new one, with a new epoch.
  */
 #ifndef DSF_FABRIC_VOQ_H
 #define DSF_FABRIC_VOQ_H
@@ -129,7 +129,8 @@ static inline dsf_instant fabric_voqs_deadline(const struct fabric_voqs *s)
 	return dsf_time_min(dsf_heap_at(&s->timers), s->sweep_at);
 }
 
-/* Watchdog, repeated requests, aging of credit, unused VOQs. Returns the packets that the watchdog deleted. */
+/* Watchdog, repeated requests, aging of credit, unused VOQs. Returns the packets that the watchdog
+ * deleted. */
 uint64_t fabric_voqs_expire(struct fabric_voqs *s, dsf_instant now);
 
 #endif

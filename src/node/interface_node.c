@@ -1,8 +1,12 @@
 #include "node/interface_node.h"
+#include <assert.h>
 
 /* Output buffers are trains or packets; packets are told by the low bit of the handle, which no
  * object of a pool has. */
 #define PACKET_TAG 1u
+
+static_assert(FABRIC_TRAIN_CONTROL_BYTES == TOPO_TRAIN_CONTROL_BYTES,
+	"what a file may ask for is what trains can be");
 
 /* What leaves for the fabric besides payload: the header of every cell. */
 static uint64_t deliverable_bps(const struct node_interface *n)

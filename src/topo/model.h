@@ -33,6 +33,7 @@
 #define TOPO_PORTS_MAX           2048  /* of one node */
 #define TOPO_TRAIN_BYTES_MAX     16384 /* what receivers have buffers for */
 #define TOPO_TRAIN_HEADER_MAX    64    /* room beside one cell in a frame of a cell link */
+#define TOPO_TRAIN_CONTROL_BYTES 1024  /* of a train that data leaves to control cells */
 #define TOPO_ETHERNET_MTU_MIN    1280  /* RFC 8200 part 5 */
 #define TOPO_ETHERNET_MTU_MAX    9200  /* fits the 9,216 bytes of a frame that the fabric takes */
 #define TOPO_DILATION_MAX        10000000

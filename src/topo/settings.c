@@ -79,6 +79,7 @@ static int read_fabric(struct topo_draft *d, const struct topo_slot *slot)
 	struct topo_path path = below(&d->top, slot);
 	struct topo_fabric *f = &d->fabric;
 	int err = topo_read(d->reader, &path, &topo_keys_fabric, s);
+	uint32_t least;
 
 	if (err < 0)
 		return err;
@@ -97,11 +98,12 @@ static int read_fabric(struct topo_draft *d, const struct topo_slot *slot)
 	take64(&s[TOPO_FABRIC_REACH_REFRESH], &f->reach_refresh_ns);
 	take64(&s[TOPO_FABRIC_REASSEMBLY_TIMEOUT], &f->reassembly_timeout_ns);
 	take64(&s[TOPO_FABRIC_CREDIT_WATCHDOG], &f->credit_watchdog_ns);
-	if (f->train_bytes != 0 && f->train_bytes < f->cell_bytes + TOPO_TRAIN_HEADER_MAX)
+	least = f->cell_bytes + TOPO_TRAIN_HEADER_MAX + TOPO_TRAIN_CONTROL_BYTES;
+	if (f->train_bytes != 0 && f->train_bytes < least)
 		return topo_fail(d->reader, &path, &s[TOPO_FABRIC_TRAIN_BYTES],
-			"train_bytes %u has no room for a cell: must be 0 (one cell a frame) or at "
-			"least cell_bytes + %d",
-			f->train_bytes, TOPO_TRAIN_HEADER_MAX);
+			"train_bytes %u has no room for a cell beside control cells: must be 0 "
+			"(one cell a frame) or at least cell_bytes + %d",
+			f->train_bytes, TOPO_TRAIN_HEADER_MAX + TOPO_TRAIN_CONTROL_BYTES);
 	if (f->voq_bytes > f->buffer_bytes)
 		return topo_fail(d->reader, &path, &s[TOPO_FABRIC_VOQ_BYTES],
 			"voq_bytes %u is above buffer_bytes %u", f->voq_bytes, f->buffer_bytes);

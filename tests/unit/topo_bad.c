@@ -170,6 +170,8 @@ static const struct bad wrong_values[] = {
 		"must be 192 to" },
 	{ "train below a cell", LAB("\"fabric\": {\"train_bytes\": 512}"), 3, "fabric.train_bytes",
 		"no room for a cell" },
+	{ "train of control cells", LAB("\"fabric\": {\"train_bytes\": 1599}"), 3,
+		"fabric.train_bytes", "at least cell_bytes + 1088" },
 	{ "VOQ above buffer", LAB("\"fabric\": {\"voq_bytes\": \"128M\"}"), 3, "fabric.voq_bytes",
 		"above buffer_bytes" },
 	{ "weight zero", LAB("\"fabric\": {\"weights\": {\"rdma\": 0}}"), 3, "fabric.weights.rdma",
