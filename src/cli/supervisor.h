@@ -129,6 +129,8 @@ struct supervisor_client {
 	struct supervisor *s;
 	struct channel channel;
 	struct supervisor_source source;
+	int64_t accepted_ms;
+	bool asked;     /* has sent a whole request */
 	bool events;    /* wants to hear what nodes tell */
 	bool wants_end; /* asked for `down` and waits for it */
 	bool ended;

@@ -13,6 +13,8 @@
 
 #define BACKLOG      64
 #define LAST_WORD_MS 1000 /* for clients to take what the lab's end tells them */
+/* Who connects and asks for nothing makes room, after so long, for one who would find none. */
+#define IDLE_MS 3000
 
 /* A client that sends no more isn't waited for as a reader of requests; it may still read. */
 static void watch_again(struct supervisor_client *c)
@@ -131,8 +133,10 @@ static void hear_client(void *user, uint32_t events)
 		return;
 	if ((events & (EPOLLIN | EPOLLHUP)) != 0 && !c->channel.eof)
 		err = channel_receive(&c->channel);
-	while (!c->ended && (line = channel_line(&c->channel, &size)) != NULL)
+	while (!c->ended && (line = channel_line(&c->channel, &size)) != NULL) {
+		c->asked = true;
 		supervisor_op(c, line, size);
+	}
 	if (!c->ended && (events & EPOLLOUT) != 0)
 		(void)channel_send(&c->channel);
 	if (c->channel.ended || (events & (EPOLLHUP | EPOLLERR)) != 0)
@@ -171,6 +175,24 @@ void supervisor_clients_reap(struct supervisor *s)
 	}
 }
 
+/* Closes the client that has been here longest without sending a whole request; at the end of the
+ * turn, as all. False: there is none. */
+static bool make_room(struct supervisor *s)
+{
+	int64_t before_ms = supervisor_clock_ms() - IDLE_MS;
+	struct supervisor_client *oldest = NULL;
+
+	for (struct supervisor_client *c = s->clients; c != NULL; c = c->next)
+		if (!c->asked && !c->ended && c->accepted_ms <= before_ms &&
+			(oldest == NULL || c->accepted_ms < oldest->accepted_ms))
+			oldest = c;
+	if (oldest == NULL)
+		return false;
+	supervisor_log(s, "a client that asks for nothing: closed, another needs its place");
+	oldest->ended = true;
+	return true;
+}
+
 static void accept_clients(void *user, uint32_t events)
 {
 	struct supervisor *s = user;
@@ -179,7 +201,9 @@ static void accept_clients(void *user, uint32_t events)
 	(void)events;
 	while ((fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 		struct supervisor_client *c =
-			s->clients_count < SUPERVISOR_CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
+			s->clients_count < SUPERVISOR_CLIENTS_MAX || make_room(s)
+				? calloc(1, sizeof(*c))
+				: NULL;
 
 		if (c == NULL) {
 			static const char refusal[] = "{\"error\":\"too many commands at once\"}\n";
@@ -189,6 +213,7 @@ static void accept_clients(void *user, uint32_t events)
 			continue;
 		}
 		c->s = s;
+		c->accepted_ms = supervisor_clock_ms();
 		c->source = (struct supervisor_source){ hear_client, c };
 		if (channel_open(&c->channel, fd, SUPERVISOR_REQUEST_BYTES_MAX, LAB_LINE_MAX) < 0 ||
 			supervisor_watch(s, fd, &c->source, EPOLLIN) < 0) {

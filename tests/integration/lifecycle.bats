@@ -215,20 +215,41 @@ refused()
 	dsf status "$1" 2>&1 | grep -q "too many commands"
 }
 
-@test "down ends a lab whose control socket has no room left" {
-	local i reader
+# Takes all places of the lab's socket, and says nothing. Leaves descriptor 5 open.
+fill_socket()
+{
+	local i
 
-	command -v socat >/dev/null || skip "needs socat"
-	dsf up "$MINI" --name "$LAB"
 	mkfifo "$BATS_TEST_TMPDIR/idle"
 	exec 5<>"$BATS_TEST_TMPDIR/idle"
 	for ((i = 0; i < 64; i++)); do
-		socat -u PIPE:"$BATS_TEST_TMPDIR/idle" UNIX-CONNECT:"/run/dsfemu/$LAB/control" \
+		socat -u PIPE:"$BATS_TEST_TMPDIR/idle" UNIX-CONNECT:"/run/dsfemu/$1/control" \
 			3>&- 5>&- &
-		reader=$!
-		CLEAN+=("$reader")
+		CLEAN+=("$!")
 	done
-	wait_until 20 refused "$LAB"
+	wait_until 20 refused "$1"
+}
+
+@test "clients that ask for nothing keep no command out for long" {
+	local run code=0
+
+	command -v socat >/dev/null || skip "needs socat"
+	dsf up "$MINI" --name "$LAB"
+	# One that works isn't taken for one of them.
+	dsf run write --lab "$LAB" --size 4M --iterations 12 >"$BATS_TEST_TMPDIR/run" 3>&- &
+	run=$!
+	fill_socket "$LAB"
+	wait_until 10 dsf status "$LAB"
+	dsf show fabric reachability --lab "$LAB"
+	wait "$run" || code=$?
+	[ "$code" -eq 0 ]
+	exec 5>&-
+}
+
+@test "down ends a lab whose control socket has no room left" {
+	command -v socat >/dev/null || skip "needs socat"
+	dsf up "$MINI" --name "$LAB"
+	fill_socket "$LAB"
 	run dsf down "$LAB"
 	[ "$status" -eq 0 ]
 	nothing_left "$LAB"
