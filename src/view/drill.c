@@ -204,6 +204,39 @@ static cJSON *invariants(const struct topo *t, const struct node_drill *d)
 	return array;
 }
 
+struct page {
+	char *text;
+	size_t size, cap;
+	bool failed;
+};
+
+static void add(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* What the kind alone doesn't say, for people: "loss 5 %, silent". */
+static char *what_text(const struct topo_drill_fault *f)
+{
+	const struct topo_drill_impairment *i = &f->impairment;
+	struct page p = { NULL, 0, 0, false };
+
+	if (f->flaps > 0)
+		add(&p, ", %" PRIu32 " times", f->flaps);
+	if (i->silent)
+		add(&p, ", silent");
+	if (i->loss_ppm > 0)
+		add(&p, ", loss %.4g %%", i->loss_ppm / 1e4);
+	if (i->corrupt_ppm > 0)
+		add(&p, ", corrupt %.4g %%", i->corrupt_ppm / 1e4);
+	if (i->reorder_ppm > 0)
+		add(&p, ", reorder %.4g %%", i->reorder_ppm / 1e4);
+	if (i->delay_ns > 0)
+		add(&p, ", delay %.4g us", (double)i->delay_ns / 1e3);
+	if (i->jitter_ns > 0)
+		add(&p, ", jitter %.4g us", (double)i->jitter_ns / 1e3);
+	if (i->rate_bps > 0)
+		add(&p, ", rate %.4g Gbit/s", (double)i->rate_bps / 1e9);
+	return p.text;
+}
+
 static bool add_impairment(cJSON *o, const struct topo_drill_fault *f)
 {
 	const struct topo_drill_impairment *i = &f->impairment;
@@ -229,12 +262,15 @@ static cJSON *faults(const struct topo *t, const struct topo_drill *drill)
 	for (uint32_t i = 0; array != NULL && i < drill->faults_count; i++) {
 		const struct topo_drill_fault *f = &drill->faults[i];
 		cJSON *o = cJSON_CreateObject();
+		char *what = what_text(f);
 		bool made = o != NULL && view_json_add_u64(o, "at_ns", f->at_ns) &&
 			    view_json_add_u64(o, "for_ns", f->for_ns) &&
 			    view_json_add_text(o, "kind", topo_drill_kind_name(f->kind)) &&
 			    view_json_add_text(o, "target", topo_drill_target(t, f, target)) &&
+			    view_json_add_text(o, "what", what != NULL ? what + 2 : NULL) &&
 			    add_impairment(o, f);
 
+		free(what);
 		if (!made)
 			cJSON_Delete(o);
 		if (!made || !view_json_append(array, o)) {
@@ -284,13 +320,6 @@ cJSON *view_drill_json(const struct topo *t, const struct topo_drill *drill,
 
 /* The page. */
 
-struct page {
-	char *text;
-	size_t size, cap;
-	bool failed;
-};
-
-static void add(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add(struct page *p, const char *format, ...)
 {
 	va_list args;
@@ -348,6 +377,7 @@ char *view_drill_text(const cJSON *result)
 		{ "FOR", "for_ns", VIEW_TABLE_TIME },
 		{ "KIND", "kind", VIEW_TABLE_PLAIN },
 		{ "TARGET", "target", VIEW_TABLE_PLAIN },
+		{ "WHAT", "what", VIEW_TABLE_PLAIN },
 	};
 	const cJSON *list = cJSON_GetObjectItemCaseSensitive(result, "faults");
 	const cJSON *times = cJSON_GetObjectItemCaseSensitive(result, "convergence_ns"), *row;
