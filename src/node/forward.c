@@ -18,37 +18,58 @@ uint32_t node_interface_port_of(const struct node_interface *n, uint32_t system_
 	return port == TOPO_NONE ? TOPO_NONE : n->topo->ports[port].number;
 }
 
-static int add_static(struct node_interface *n, const struct topo_node *owner,
+static int add_static(struct ip_neighbor_table *t, uint32_t owner, bool local,
 	const struct dsf_ip6 *address, const struct dsf_mac *mac, uint32_t system_port)
 {
 	struct ip_neighbor neighbor = { .address = *address,
 		.mac = *mac,
 		.system_port = system_port,
-		.owner = (uint32_t)(owner - n->topo->nodes),
+		.owner = owner,
 		.state = IP_NEIGHBOR_STATIC,
-		.local = owner == n->self };
+		.local = local };
 
-	return ip_neighbor_set(&n->neighbors, &neighbor);
+	return ip_neighbor_set(t, &neighbor);
 }
 
 /* Own addresses of a routed switch go up its host port; what is behind its Ethernet ports is known
  * from the lab file for other switches and learnt for our own. */
-static int add_switch(struct node_interface *n, const struct topo_node *owner)
+static int add_switch(struct ip_neighbor_table *table, const struct topo *t,
+	const struct topo_node *owner, bool local)
 {
 	static const struct dsf_mac none = { { 0 } };
+	uint32_t index = (uint32_t)(owner - t->nodes);
 	uint32_t inband = owner->switch_index * TOPO_PORTS_PER_SWITCH + NODE_SYSTEM_PORT_INBAND;
-	int err = add_static(n, owner, &owner->loopback, &none, inband);
+	int err = add_static(table, index, local, &owner->loopback, &none, inband);
 
 	for (uint32_t i = 0; i < owner->ports_count && err == 0; i++) {
-		const struct topo_port *port = topo_node_port(n->topo, owner, i);
-		const struct topo_port *peer = &n->topo->ports[port->peer];
+		const struct topo_port *port = topo_node_port(t, owner, i);
+		const struct topo_port *peer = &t->ports[port->peer];
 
 		if (!port->ethernet)
 			continue;
-		err = add_static(n, owner, &port->address, &none, inband);
-		if (err == 0 && owner != n->self)
-			err = add_static(n, owner, &peer->address, &peer->mac, port->system_port);
+		err = add_static(table, index, local, &port->address, &none, inband);
+		if (err == 0 && !local)
+			err = add_static(
+				table, index, false, &peer->address, &peer->mac, port->system_port);
 	}
+	return err;
+}
+
+int node_neighbors_init(struct ip_neighbor_table *table, const struct dsf_memory *memory,
+	const struct topo *t, uint32_t plane, uint32_t building)
+{
+	int err = 0;
+
+	ip_neighbor_init(table, memory, NULL);
+	for (uint32_t i = 0; i < t->switches_count && err == 0; i++) {
+		const struct topo_node *owner = &t->nodes[t->switch_node[i]];
+
+		if (topo_is_interface_node(owner->role) && owner->plane == plane &&
+			owner->building == building)
+			err = add_switch(table, t, owner, false);
+	}
+	if (err < 0)
+		ip_neighbor_close(table);
 	return err;
 }
 
@@ -88,23 +109,28 @@ static int init_ndp(struct node_interface *n, uint32_t control_dilation, dsf_ins
 	return 0;
 }
 
-int node_forward_init(struct node_interface *n, uint32_t control_dilation, dsf_instant now)
+int node_forward_init(struct node_interface *n, const struct node_config *config, dsf_instant now)
 {
-	const struct topo *t = n->topo;
-	int err;
+	const struct ip_neighbor_table *promised = config->neighbors;
+	int err = 0;
 
-	ip_neighbor_init(&n->neighbors, n->memory, NULL);
-	ip_icmp_init(&n->icmp, IP_ICMP_INTERVAL_NS / control_dilation);
-	err = init_ndp(n, control_dilation, now);
-	for (uint32_t i = 0; i < t->switches_count && err == 0; i++) {
-		const struct topo_node *owner = &t->nodes[t->switch_node[i]];
-
-		if (owner == n->self ||
-			(topo_is_interface_node(owner->role) && owner->plane == n->self->plane &&
-				owner->building == n->self->building))
-			err = add_switch(n, owner);
+	if (promised == NULL) {
+		err = node_neighbors_init(
+			&n->promised, n->memory, n->topo, n->self->plane, n->self->building);
+		promised = &n->promised;
 	}
+	ip_neighbor_init(&n->neighbors, n->memory, promised);
+	ip_icmp_init(&n->icmp, IP_ICMP_INTERVAL_NS / config->control_dilation);
+	if (err == 0)
+		err = init_ndp(n, config->control_dilation, now);
+	if (err == 0)
+		err = add_switch(&n->neighbors, n->topo, n->self, true);
 	return err;
+}
+
+bool node_forward_knows(const struct node_interface *n, const struct ip_neighbor *neighbor)
+{
+	return neighbor->local || neighbor->owner != n->index;
 }
 
 static void learn(struct node_interface *n, const struct ip_ndp_change *change, dsf_instant now)
@@ -228,7 +254,7 @@ static const struct ip_neighbor *find_neighbor(
 	const struct ip_neighbor *to = ip_neighbor_lookup(&n->neighbors, destination);
 
 	*err = -DSF_E_NOROUTE;
-	if (to != NULL && to->state != IP_NEIGHBOR_INCOMPLETE)
+	if (to != NULL && to->state != IP_NEIGHBOR_INCOMPLETE && node_forward_knows(n, to))
 		return to;
 	for (uint32_t i = 0; i < n->ethernet_count; i++) {
 		const struct topo_port *port = topo_node_port(n->topo, n->self, n->ndp_number[i]);

@@ -141,7 +141,7 @@ struct node_interface *node_interface_new(const struct node_config *config, dsf_
 	if (err == 0)
 		err = init_ethernet(n, config, now);
 	if (err == 0)
-		err = node_forward_init(n, config->control_dilation, now);
+		err = node_forward_init(n, config, now);
 	if (err < 0) {
 		node_interface_free(n);
 		return NULL;
@@ -158,6 +158,7 @@ void node_interface_free(struct node_interface *n)
 		ip_ndp_free(n->ndp);
 	if (n->credits.ports != NULL) {
 		ip_neighbor_close(&n->neighbors);
+		ip_neighbor_close(&n->promised);
 		node_ethernet_close(&n->ethernet);
 		fabric_reasm_close(&n->reasm);
 		fabric_voqs_close(&n->voqs);

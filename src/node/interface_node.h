@@ -42,6 +42,7 @@ struct node_interface {
 	struct fabric_reasm reasm;
 	struct ip_ndp *ndp; /* NULL without Ethernet ports */
 	struct ip_icmp icmp;
+	struct ip_neighbor_table promised; /* unless one was handed in */
 	struct ip_neighbor_table neighbors;
 	uint32_t *ndp_port;   /* NDP's port index of a port number */
 	uint32_t *ndp_number; /* port number of NDP's port index */
@@ -73,7 +74,10 @@ int node_forward_input(
 	struct node_interface *n, uint32_t port, const struct node_frame *frame, dsf_instant now);
 
 /* forward.c: neighbours that the lab file promises. 0, or -DSF_E_NOMEM. */
-int node_forward_init(struct node_interface *n, uint32_t control_dilation, dsf_instant now);
+int node_forward_init(struct node_interface *n, const struct node_config *config, dsf_instant now);
+
+/* forward.c: what is behind ports of our own is known when it was heard, not when it is promised. */
+bool node_forward_knows(const struct node_interface *n, const struct ip_neighbor *neighbor);
 
 /* forward.c: NDP's news into the neighbour table, NDP's frames out. */
 void node_forward_settle(struct node_interface *n, dsf_instant now);

@@ -115,6 +115,9 @@ static void view_neighbors(const struct node_interface *n, node_row_fn row_fn, v
 		e = ip_neighbor_next(&n->neighbors, e)) {
 		struct node_row row = { .query = NODE_QUERY_NDP, .node = n->index };
 
+		if (!node_forward_knows(n, e))
+			continue;
+
 		row.neighbor.address = e->address;
 		row.neighbor.mac = e->mac;
 		row.neighbor.system_port = e->system_port;

@@ -34,6 +34,7 @@
 #include "base/trace.h"
 #include "topo/model.h"
 
+struct ip_neighbor_table;
 struct node;
 struct workload_spec;
 struct node_row;
@@ -63,6 +64,9 @@ struct node_config {
 	uint64_t seed;
 	/* Timers of control protocols are divided by it: D live, 1 simulated. */
 	uint32_t control_dilation;
+	/* What the lab file promises of this node's plane and building, shared by all its switches
+	 * (node_neighbors_init); outlives the node. NULL: it makes its own. */
+	const struct ip_neighbor_table *neighbors;
 	bool simulated; /* host: answer NDP and ping itself; payload by name */
 	/* Least values of timers in fabric ns, so that a live machine's noise doesn't fire them; 0
 	 * in the simulator. The longer of these and the topology's value holds. */
@@ -73,6 +77,11 @@ struct node_config {
 	uint64_t credit_retry_min_ns;
 	uint64_t credit_age_min_ns;
 };
+
+/* All addresses of the interface nodes of a plane of a building, and of what is behind them. 0 or
+ * -DSF_E_NOMEM and nothing to close; else ip_neighbor_close. */
+int node_neighbors_init(struct ip_neighbor_table *table, const struct dsf_memory *memory,
+	const struct topo *t, uint32_t plane, uint32_t building);
 
 /* NULL when memory is short or the role has no core (ssw, external, or a routed
  * fabric). All ports start without carrier. */

@@ -6,6 +6,7 @@
 #include "base/pool.h"
 #include "base/rng.h"
 #include "fabric/cell.h"
+#include "ip/neighbor.h"
 #include "sim/queue.h"
 #include "topo/memory.h"
 
@@ -44,6 +45,13 @@ struct sim_link {
 	bool up;   /* carries: not taken down, both ends live */
 };
 
+/* Neighbours that the lab file promises of one plane of one building: all its switches' base. */
+struct sim_neighbors {
+	struct sim_neighbors *next;
+	uint32_t plane, building;
+	struct ip_neighbor_table table;
+};
+
 struct sim {
 	const struct topo *topo;
 	uint64_t seed;
@@ -51,6 +59,7 @@ struct sim {
 	struct sim_device *devices;
 	struct sim_link *links;
 	struct sim_queue queue;
+	struct sim_neighbors *neighbors;
 	struct dsf_pool frames;
 	struct dsf_pool copies; /* of short frames */
 	dsf_instant now;
@@ -418,10 +427,34 @@ void sim_node_stop(struct sim *s, uint32_t node)
 	node_free(dying);
 }
 
+/* NULL: no memory. */
+static const struct ip_neighbor_table *neighbors_of(struct sim *s, const struct topo_node *n)
+{
+	struct sim_neighbors *found = s->neighbors;
+
+	while (found != NULL && (found->plane != n->plane || found->building != n->building))
+		found = found->next;
+	if (found != NULL)
+		return &found->table;
+	found = calloc(1, sizeof(*found));
+	if (found == NULL || node_neighbors_init(&found->table, &topo_memory, s->topo, n->plane,
+				     n->building) < 0) {
+		free(found);
+		return NULL;
+	}
+	found->plane = n->plane;
+	found->building = n->building;
+	found->next = s->neighbors;
+	s->neighbors = found;
+	return &found->table;
+}
+
 static struct node *make_node(struct sim *s, uint32_t index)
 {
+	const struct topo_node *n = &s->topo->nodes[index];
 	struct node_config config = { .topo = s->topo,
 		.index = index,
+		.neighbors = topo_is_interface_node(n->role) ? neighbors_of(s, n) : NULL,
 		.memory = &topo_memory,
 		.trace = s->trace,
 		.seed = s->seed,
@@ -528,6 +561,13 @@ void sim_free(struct sim *s)
 	}
 	for (uint32_t i = 0; s->devices != NULL && i < s->topo->nodes_count; i++)
 		node_free(s->devices[i].node);
+	while (s->neighbors != NULL) {
+		struct sim_neighbors *n = s->neighbors;
+
+		s->neighbors = n->next;
+		ip_neighbor_close(&n->table);
+		free(n);
+	}
 	dsf_pool_close(&s->copies);
 	dsf_pool_close(&s->frames);
 	sim_queue_close(&s->queue);
