@@ -15,7 +15,7 @@ void metaroce_cc_init(struct metaroce_window *w, uint32_t bytes, uint32_t bytes_
 		w->bytes = w->bytes_max;
 }
 
-static void round_over(struct metaroce_window *w, uint32_t rtt_ns, dsf_instant now)
+static void round_over(struct metaroce_window *w, dsf_instant now)
 {
 	if (w->packets > 0) {
 		uint32_t fraction = (uint32_t)((uint64_t)w->marked * METAROCE_CC_ONE / w->packets);
@@ -26,15 +26,16 @@ static void round_over(struct metaroce_window *w, uint32_t rtt_ns, dsf_instant n
 	}
 	w->packets = w->marked = 0;
 	w->cut = false;
-	w->round_end = dsf_time_after(now, rtt_ns > 0 ? rtt_ns : 1);
+	w->round_at = now;
 }
 
-static void cut(struct metaroce_window *w, uint32_t alpha)
+static void cut(struct metaroce_window *w, uint32_t alpha, dsf_instant now)
 {
 	uint32_t bytes = w->bytes - (uint32_t)((uint64_t)w->bytes * alpha / (2 * METAROCE_CC_ONE));
 
 	w->bytes = bytes > w->bytes_min ? bytes : w->bytes_min;
 	w->cut = true;
+	w->round_at = now;
 	w->slow_start = false;
 }
 
@@ -62,16 +63,16 @@ bool metaroce_cc_input(
 	w->packets += news->packets;
 	w->marked += news->marked;
 	if (!w->cut && news->marked > 0) {
-		cut(w, w->alpha);
+		cut(w, w->alpha, now);
 		was_cut = true;
 	} else if (!w->cut && news->lost && risen) {
-		cut(w, METAROCE_CC_ONE / 2);
+		cut(w, METAROCE_CC_ONE / 2, now);
 		was_cut = true;
 	} else if (w->limited && !w->cut && news->acked_bytes > 0) {
 		grow(w, news->acked_bytes);
 	}
-	if (dsf_time_due(w->round_end, now)) {
-		round_over(w, news->rtt_ns, now);
+	if (dsf_time_before(w->round_at, news->sent_at)) {
+		round_over(w, now);
 		w->limited = false;
 	}
 	return was_cut;

@@ -2,7 +2,9 @@
  * cc.h - a congestion window, of a path or of a connection
  *
  * DCTCP's law (published: "conventional ECN-based, sender-driven AIMD"): alpha follows the marked
- * fraction per round trip; the first mark of a round cuts the window by alpha / 2. Without marks it
+ * fraction per round trip; the first mark of a round cuts the window by alpha / 2. A round is over
+ * when something is answered that was sent after it began, or after its cut: what was on its way
+ * then, however long it waits in a queue, doesn't cut again. Without marks it
  * grows, doubling each round trip until the first mark ever, then by a step, and only where the
  * window is what held the sender back. Loss alone changes nothing; loss while the round trip time
  * has risen counts as congestion, once a round.
@@ -23,7 +25,7 @@ struct metaroce_window {
 	uint32_t alpha;           /* marked fraction, smoothed */
 	uint32_t grown;           /* rest of growth below one byte, times bytes */
 	uint32_t packets, marked; /* of this round */
-	dsf_instant round_end;
+	dsf_instant round_at;     /* its beginning, or its cut */
 	bool slow_start, cut, limited;
 };
 
@@ -31,6 +33,7 @@ struct metaroce_cc_news {
 	uint32_t acked_bytes;
 	uint32_t packets, marked; /* that arrived since the last news */
 	bool lost;
+	dsf_instant sent_at;           /* of the latest packet that this answers */
 	uint32_t rtt_ns, rtt_least_ns; /* smoothed, and of the empty path */
 };
 

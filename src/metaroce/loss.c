@@ -124,6 +124,7 @@ static void path_news(
 	}
 	news.acked_bytes = outcome.acked_bytes;
 	news.lost = outcome.lost;
+	news.sent_at = tx_at;
 	news.rtt_ns = p->rtt_ns;
 	news.rtt_least_ns = p->rtt_least_ns;
 	p->skip |= news.marked > 0;

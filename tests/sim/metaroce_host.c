@@ -5,7 +5,7 @@
 #include "tests/sim/hosts.h"
 
 static void run(const char *file, enum workload_kind kind, uint64_t size, uint32_t iterations,
-	uint64_t seed)
+	uint64_t seed, uint64_t least_permille)
 {
 	struct workload_flow flows[RANKS_MAX];
 	struct topo *t = load(file);
@@ -37,6 +37,9 @@ static void run(const char *file, enum workload_kind kind, uint64_t size, uint32
 	TAP_EQ(c.report.messages, (uint64_t)iterations * spec.flows_count, "%s %s: every message",
 		file, workload_kind_name(kind));
 	TAP_OK(c.report.verified, "%s %s: verified", file, workload_kind_name(kind));
+	TAP_OK(c.report.goodput_bps * 1000 >= c.report.goodput_ideal_bps * least_permille,
+		"%s %s: at least 0.%03u of ideal", file, workload_kind_name(kind),
+		(unsigned)least_permille);
 	node_report_close(&c.report);
 	sim_free(s);
 	topo_free(t);
@@ -44,12 +47,12 @@ static void run(const char *file, enum workload_kind kind, uint64_t size, uint32
 
 int main(void)
 {
-	run("mini.json", WORKLOAD_WRITE, 1 << 20, 40, 1);
-	run("mini.json", WORKLOAD_PERMUTATION, 1 << 20, 40, 2);
-	run("mini.json", WORKLOAD_INCAST, 1 << 18, 10, 3);
-	run("mini.json", WORKLOAD_WRITE, 4096, 50, 4);
-	run("mini.json", WORKLOAD_WRITE, 65536, 50, 4);
-	run("l1-zone.json", WORKLOAD_PERMUTATION, 1 << 20, 5, 5);
-	run("l1-zone.json", WORKLOAD_INCAST, 1 << 18, 5, 6);
+	run("mini.json", WORKLOAD_WRITE, 1 << 20, 40, 1, 950);
+	run("mini.json", WORKLOAD_PERMUTATION, 1 << 20, 40, 2, 930);
+	run("mini.json", WORKLOAD_INCAST, 1 << 18, 10, 3, 930);
+	run("mini.json", WORKLOAD_WRITE, 4096, 50, 4, 150);
+	run("mini.json", WORKLOAD_WRITE, 65536, 50, 4, 700);
+	run("l1-zone.json", WORKLOAD_PERMUTATION, 1 << 20, 5, 5, 750);
+	run("l1-zone.json", WORKLOAD_INCAST, 1 << 18, 5, 6, 930);
 	return TAP_DONE();
 }

@@ -96,7 +96,7 @@ static void windows_follow_marks(void)
 	struct metaroce_cc_news news = {
 		.acked_bytes = 4096, .packets = 1, .rtt_ns = 1000, .rtt_least_ns = 1000
 	};
-	uint32_t before;
+	uint32_t before, once;
 
 	metaroce_cc_init(&w, 40960, 4096, 1 << 20, 4096);
 	metaroce_cc_input(&w, &news, (dsf_instant){ 10 });
@@ -118,17 +118,36 @@ static void windows_follow_marks(void)
 		.marked = 10,
 		.rtt_ns = 1000,
 		.rtt_least_ns = 1000 };
+	news.sent_at = (dsf_instant){ 4000 };
 	metaroce_cc_input(&w, &news, (dsf_instant){ 5000 });
 	before = w.bytes;
-	for (uint64_t at = 10000; at < 100000; at += 2000)
+	/* All of these left before the first of them came back: one queue, one cut. */
+	news.sent_at = (dsf_instant){ 5500 };
+	metaroce_cc_input(&w, &news, (dsf_instant){ 10000 });
+	once = w.bytes;
+	for (uint64_t at = 10000; at < 50000; at += 2000) {
+		news.sent_at = (dsf_instant){ 6000 + at / 20 };
 		metaroce_cc_input(&w, &news, (dsf_instant){ at });
+	}
+	TAP_OK(once < before && w.bytes == once,
+		"window: what was on its way at a cut doesn't cut again (%u, %u, %u)", before, once,
+		w.bytes);
+	for (uint64_t at = 50000; at < 150000; at += 2000) {
+		news.sent_at = (dsf_instant){ at - 1000 };
+		metaroce_cc_input(&w, &news, (dsf_instant){ at });
+	}
 	TAP_EQ(w.bytes, 4096, "window: marks without end lead to the least (from %u)", before);
 	news.marked = 0;
 	w.limited = true;
+	news.sent_at = (dsf_instant){ 199000 };
 	metaroce_cc_input(&w, &news, (dsf_instant){ 200000 });
+	news.sent_at = (dsf_instant){ 200500 };
+	w.limited = true;
+	metaroce_cc_input(&w, &news, (dsf_instant){ 201500 });
 	TAP_OK(w.bytes > 4096 && w.bytes <= 8192 + 1, "window: then it grows by steps");
 	for (uint64_t at = 210000; at < 900000; at += 2000) {
 		w.limited = true;
+		news.sent_at = (dsf_instant){ at - 1000 };
 		metaroce_cc_input(&w, &news, (dsf_instant){ at });
 	}
 	TAP_OK(w.alpha < METAROCE_CC_ONE / 100, "window: the marked fraction is forgotten");
