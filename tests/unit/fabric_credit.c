@@ -171,6 +171,7 @@ static void rate(void)
 		dsf_instant since;
 
 		open_port(rates[i]);
+		credits.config.idle_ns = ns; /* at 1 bit/s this takes four years */
 		since = now;
 		ask(1, FABRIC_CLASS_RDMA, 2 * want);
 		for (int k = 0; k < 1000; k++) {
