@@ -318,7 +318,7 @@ int cli_help(const struct cli_command *const *commands, const struct cli_command
 		output_text_add(&text, "\ndsfemu help COMMAND tells more\n");
 		return output_text_write(&text);
 	}
-	output_text_add(&text, "usage: dsfemu %s%s%s [OPTIONS]\n\n%s\n", one->name,
+	output_text_add(&text, "usage: dsfemu %s [OPTIONS]%s%s\n\n%s\n", one->name,
 		one->usage[0] ? " " : "", one->usage, one->summary);
 	if (one->help != NULL)
 		output_text_add(&text, "\n%s\n", one->help);

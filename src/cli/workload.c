@@ -172,6 +172,23 @@ static bool make_flows(
 	return true;
 }
 
+/* Options that mean nothing to a workload with a transport. */
+static bool fits(const char *name, bool udp,
+	const char *(*get)(const void *user, const char *option), const void *user)
+{
+	static const char *const datagrams[] = { "rate", "duration", "plane", "dscp" };
+
+	for (size_t i = 0; !udp && i < sizeof(datagrams) / sizeof(datagrams[0]); i++) {
+		if (get(user, datagrams[i]) == NULL)
+			continue;
+		log_err("--%s: only udp takes it: %s sends by its transport on all planes, as fast "
+			"as it may",
+			datagrams[i], name);
+		return false;
+	}
+	return true;
+}
+
 int cli_workload_make(struct cli_workload *w, const struct topo *t, const char *name,
 	const char *(*get)(const void *user, const char *option), const void *user)
 {
@@ -186,6 +203,8 @@ int cli_workload_make(struct cli_workload *w, const struct topo *t, const char *
 		return CLI_USAGE;
 	}
 	udp = w->spec.kind == WORKLOAD_UDP;
+	if (!fits(name, udp, get, user))
+		return CLI_USAGE;
 	size = udp ? UDP_SIZE_DEFAULT : SIZE_DEFAULT;
 	iterations = udp ? 0 : ITERATIONS_DEFAULT;
 	if (get(user, "scope") != NULL && workload_scope_parse(get(user, "scope"), &scope) < 0) {
