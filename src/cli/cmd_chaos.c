@@ -10,14 +10,14 @@
 #include "cli/output.h"
 #include "view/drill.h"
 
-#define INTERRUPTED 130
+#define INTERRUPTED 128 /* + the signal */
 
-static volatile sig_atomic_t interrupts;
+static volatile sig_atomic_t interrupts, last_signal;
 
 static void on_signal(int number)
 {
-	(void)number;
 	interrupts++;
+	last_signal = number;
 }
 
 static int print(const struct chaos *c, bool json, enum node_drill_verdict *verdict)
@@ -63,7 +63,7 @@ static int play(const char *lab, const struct topo *t, const struct cli_drill *d
 		code = print(&c, options->json, &verdict);
 	chaos_close(&c);
 	if (interrupts > 0)
-		return INTERRUPTED;
+		return INTERRUPTED + last_signal;
 	return code == CLI_OK && verdict != NODE_DRILL_HELD ? CLI_FAILED : code;
 }
 

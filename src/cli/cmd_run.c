@@ -192,13 +192,12 @@ static bool collect(struct session *s)
 	cJSON *rows = ask(s, "\"host\"", "{\"op\":\"view\",\"query\":\"workload\"}", false);
 	struct node_row_flow flow;
 
-	node_report_close(s->report);
-	if (fct == NULL || rows == NULL ||
-		node_report_init(s->report, s->topo, &s->workload.spec, &topo_memory) < 0) {
+	if (fct == NULL || rows == NULL) { /* what was there before is still true */
 		free(fct);
 		cJSON_Delete(rows);
 		return false;
 	}
+	node_report_clear(s->report);
 	for (const cJSON *row = rows->child; row != NULL; row = row->next)
 		if (view_rows_read_flow(row, &flow, fct) == 0)
 			(void)node_report_add(s->report, &flow);

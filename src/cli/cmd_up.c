@@ -301,6 +301,12 @@ static int run_up(int argc, char **argv, const struct cli_options *options)
 	int code;
 
 	(void)argc;
+	if (options->lab != NULL && options->lab != getenv("DSFEMU_LAB")) {
+		free(u);
+		log_err("up: --lab names a lab that is there: name a new one by --name %s",
+			options->lab);
+		return CLI_USAGE;
+	}
 	if (u == NULL) {
 		log_err("out of memory");
 		return CLI_FAILED;

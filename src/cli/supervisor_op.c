@@ -498,6 +498,10 @@ static void start_process(const struct request *r, struct supervisor_node *n)
 {
 	int err = 0;
 
+	if (r->s->phase == SUPERVISOR_ENDING) { /* nobody would end it again */
+		supervisor_client_error(r->client, r->id, "the lab is ending");
+		return;
+	}
 	if (n->state == SUPERVISOR_NODE_FROZEN) {
 		supervisor_node_thaw(n);
 	} else if (n->state != SUPERVISOR_NODE_ALIVE) {

@@ -21,6 +21,16 @@ int node_report_init(struct node_report *r, const struct topo *topo,
 	return r->flows == NULL ? -DSF_E_NOMEM : 0;
 }
 
+void node_report_clear(struct node_report *r)
+{
+	struct node_report empty = {
+		.topo = r->topo, .spec = r->spec, .memory = r->memory, .flows = r->flows
+	};
+
+	memset(r->flows, 0, r->spec->flows_count * sizeof(*r->flows));
+	*r = empty;
+}
+
 void node_report_close(struct node_report *r)
 {
 	dsf_memory_delete(r->memory, r->flows, r->spec->flows_count * sizeof(*r->flows));

@@ -51,6 +51,9 @@ int node_report_init(struct node_report *r, const struct topo *topo,
 	const struct workload_spec *spec, const struct dsf_memory *memory);
 void node_report_close(struct node_report *r);
 
+/* Forgets all rows. */
+void node_report_clear(struct node_report *r);
+
 /* One row of one host. Rows of other flows than the spec's are -DSF_E_UNKNOWN. */
 int node_report_add(struct node_report *r, const struct node_row_flow *row);
 

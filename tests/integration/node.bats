@@ -198,3 +198,17 @@ flood()
 	done
 	dsf run write --lab "$LAB" --size 64K
 }
+
+@test "a run whose lab ends under it fails with a word" {
+	local run code=0
+
+	dsf run permutation --lab "$LAB" --size 4M --iterations 64 >"$BATS_TEST_TMPDIR/run.out" \
+		2>"$BATS_TEST_TMPDIR/run.err" 3>&- &
+	run=$!
+	wait_until 10 sh -c "'$DSFEMU' show qp --lab '$LAB' --json | jq -e 'length > 0'"
+	dsf down "$LAB"
+	wait "$run" || code=$?
+	[ "$code" -eq 1 ]
+	grep -q "ending\|ended" "$BATS_TEST_TMPDIR/run.err"
+	dsf up "$MINI" --name "$LAB" --quiet
+}
