@@ -76,7 +76,7 @@ int node_forward_input(
 /* forward.c: neighbours that the lab file promises. 0, or -DSF_E_NOMEM. */
 int node_forward_init(struct node_interface *n, const struct node_config *config, dsf_instant now);
 
-/* forward.c: what is behind ports of our own is known when it was heard, not when it is promised. */
+/* forward.c: what is behind ports of our own is known when it was heard, not by promise. */
 bool node_forward_knows(const struct node_interface *n, const struct ip_neighbor *neighbor);
 
 /* forward.c: NDP's news into the neighbour table, NDP's frames out. */
