@@ -13,6 +13,7 @@
 #include "sim/drill.h"
 #include "sim/run.h"
 #include "tests/memory.h"
+#include "tests/source.h"
 #include "tests/tap.h"
 #include "topo/file.h"
 #include "topo/memory.h"
@@ -80,40 +81,6 @@ int __wrap_node_frame_input(
 	if (plant == LOSSY_WIRES && cells && ++passed % 500 == 0)
 		return 0; /* a train that vanishes on the wire */
 	return __real_node_frame_input(n, port, frame, now);
-}
-
-/* A lab. */
-
-static char *read_source(const char *name, size_t *size)
-{
-	const char *source = getenv("DSF_SOURCE");
-	char path[4096], *text = calloc(1, 1 << 20);
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", source != NULL ? source : ".", name);
-	file = fopen(path, "rb");
-	if (file == NULL || text == NULL) {
-		printf("Bail out! %s can't be read\n", path);
-		exit(1);
-	}
-	*size = fread(text, 1, (1 << 20) - 1, file);
-	fclose(file);
-	return text;
-}
-
-static struct topo *load_mini(void)
-{
-	struct topo_error err;
-	struct topo *t;
-	size_t size;
-	char *text = read_source("topologies/mini.json", &size);
-
-	if (topo_load_text(text, size, "mini.json", &t, &err) < 0) {
-		printf("Bail out! mini.json: %s\n", err.text);
-		exit(1);
-	}
-	free(text);
-	return t;
 }
 
 struct outcome {
@@ -210,7 +177,7 @@ static struct topo_drill *load_drill(const struct topo *t, const char *name)
 	char *text;
 
 	snprintf(path, sizeof(path), "drills/%s", name);
-	text = read_source(path, &size);
+	text = source_read(path, &size);
 	if (topo_drill_load(text, size, path, t, &d, &err) < 0) {
 		printf("# %s: %s\n", path, err.text);
 		d = NULL;
@@ -340,7 +307,7 @@ static void planted_faults_are_found(const struct topo *t)
 
 int main(int argc, char **argv)
 {
-	struct topo *t = load_mini();
+	struct topo *t = source_topo("topologies/mini.json");
 	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
 	uint64_t seeds = argc > 2 ? strtoull(argv[2], NULL, 10) : SEEDS;
 

@@ -78,7 +78,7 @@ static void run(enum workload_kind kind, bool target, enum fate fate, uint64_t a
 		.iterations = udp ? 256 * ITERATIONS : ITERATIONS,
 		.seed = 7 };
 	struct workload_flow flows[RANKS_MAX];
-	struct topo *t = load("mini.json");
+	struct topo *t = source_topo("topologies/mini.json");
 	struct collector c = { .topo = t };
 	uint64_t due, messages;
 	char name[128];

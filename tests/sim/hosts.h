@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "node/report.h"
 #include "sim/sim.h"
+#include "tests/source.h"
 #include "tests/tap.h"
 #include "topo/file.h"
 #include "workload/pattern.h"
@@ -28,29 +29,6 @@ static void test_release(void *user, void *block, size_t size)
 }
 
 static const struct dsf_memory memory = { test_alloc, test_release, NULL };
-
-static struct topo *load(const char *name)
-{
-	const char *source = getenv("DSF_SOURCE");
-	struct topo_error err;
-	struct topo *t = NULL;
-	char path[4096];
-	char *text;
-	FILE *file;
-	size_t size;
-
-	snprintf(path, sizeof(path), "%s/topologies/%s", source != NULL ? source : ".", name);
-	file = fopen(path, "rb");
-	if (file == NULL)
-		return NULL;
-	text = malloc(1 << 20);
-	size = fread(text, 1, 1 << 20, file);
-	fclose(file);
-	if (topo_load_text(text, size, name, &t, &err) < 0)
-		t = NULL;
-	free(text);
-	return t;
-}
 
 static uint32_t facts(const struct topo *t, struct workload_endpoint *endpoints)
 {

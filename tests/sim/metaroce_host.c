@@ -8,7 +8,7 @@ static void run(const char *file, enum workload_kind kind, uint64_t size, uint32
 	uint64_t seed, uint64_t least_permille)
 {
 	struct workload_flow flows[RANKS_MAX];
-	struct topo *t = load(file);
+	struct topo *t = source_topo(file);
 	struct workload_spec spec = {
 		.kind = kind, .size_bytes = size, .iterations = iterations, .seed = seed
 	};
@@ -47,12 +47,12 @@ static void run(const char *file, enum workload_kind kind, uint64_t size, uint32
 
 int main(void)
 {
-	run("mini.json", WORKLOAD_WRITE, 1 << 20, 40, 1, 950);
-	run("mini.json", WORKLOAD_PERMUTATION, 1 << 20, 40, 2, 930);
-	run("mini.json", WORKLOAD_INCAST, 1 << 18, 10, 3, 930);
-	run("mini.json", WORKLOAD_WRITE, 4096, 50, 4, 150);
-	run("mini.json", WORKLOAD_WRITE, 65536, 50, 4, 700);
-	run("l1-zone.json", WORKLOAD_PERMUTATION, 1 << 20, 5, 5, 750);
-	run("l1-zone.json", WORKLOAD_INCAST, 1 << 18, 5, 6, 930);
+	run("topologies/mini.json", WORKLOAD_WRITE, 1 << 20, 40, 1, 950);
+	run("topologies/mini.json", WORKLOAD_PERMUTATION, 1 << 20, 40, 2, 930);
+	run("topologies/mini.json", WORKLOAD_INCAST, 1 << 18, 10, 3, 930);
+	run("topologies/mini.json", WORKLOAD_WRITE, 4096, 50, 4, 150);
+	run("topologies/mini.json", WORKLOAD_WRITE, 65536, 50, 4, 700);
+	run("topologies/l1-zone.json", WORKLOAD_PERMUTATION, 1 << 20, 5, 5, 750);
+	run("topologies/l1-zone.json", WORKLOAD_INCAST, 1 << 18, 5, 6, 930);
 	return TAP_DONE();
 }

@@ -5,43 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/err.h"
+#include "tests/source.h"
 #include "tests/tap.h"
 #include "topo/drill.h"
 #include "topo/drill_keys.h"
 #include "topo/file.h"
 #include "workload/pattern.h"
-
-static char *read_source(const char *name, size_t *size)
-{
-	const char *source = getenv("DSF_SOURCE");
-	char path[4096], *text = calloc(1, 1 << 20);
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", source != NULL ? source : ".", name);
-	file = fopen(path, "rb");
-	if (file == NULL || text == NULL) {
-		printf("Bail out! %s can't be read\n", path);
-		exit(1);
-	}
-	*size = fread(text, 1, (1 << 20) - 1, file);
-	fclose(file);
-	return text;
-}
-
-static struct topo *load_mini(void)
-{
-	struct topo_error err;
-	struct topo *t;
-	size_t size;
-	char *text = read_source("topologies/mini.json", &size);
-
-	if (topo_load_text(text, size, "mini.json", &t, &err) < 0) {
-		printf("Bail out! mini.json: %s\n", err.text);
-		exit(1);
-	}
-	free(text);
-	return t;
-}
 
 struct bad {
 	const char *name;
@@ -349,7 +318,7 @@ static void workload_words_are_known(void)
 static void schema_knows_the_same_keys(void)
 {
 	size_t size;
-	char *text = read_source("drills/drill.schema.json", &size);
+	char *text = source_read("drills/drill.schema.json", &size);
 	cJSON *schema = cJSON_ParseWithLength(text, size);
 	const cJSON *defs = cJSON_GetObjectItemCaseSensitive(schema, "$defs");
 
@@ -384,7 +353,7 @@ static void schema_knows_the_same_keys(void)
 
 int main(void)
 {
-	struct topo *t = load_mini();
+	struct topo *t = source_topo("topologies/mini.json");
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		try(t, &bad[i]);
