@@ -14,7 +14,7 @@
 
 #define RETRY_MS   5
 #define ASK_MS     20000 /* a supervisor that answers nothing for so long is ended by force */
-#define LOCK_MS    5000  /* from its last word to its end */
+#define END_MS     5000  /* from its last word to its end */
 #define REACH_MS   3000  /* between its lock and its control socket */
 #define GIVE_UP_MS 30000
 
@@ -98,14 +98,13 @@ static int ask(const char *lab, bool kill)
 	return err;
 }
 
-/* It said that it ends: until the lock is free or somebody else's. */
-static void wait_end(const char *lab, pid_t owner)
+/* It said that it ends: until its process is gone, which is a moment after its files are. */
+static void wait_end(int pidfd)
 {
-	for (int waited = 0; waited < LOCK_MS; waited += RETRY_MS) {
-		if (!lab_running(lab) || lab_lock_owner(lab) != owner)
-			return;
-		poll(NULL, 0, RETRY_MS);
-	}
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+
+	while (pidfd >= 0 && poll(&end, 1, END_MS) < 0 && errno == EINTR)
+		;
 }
 
 /* Its nodes hold the lock beyond their supervisor's death, for the moment they need to die. */
@@ -121,8 +120,7 @@ static void end_nodes(const char *lab)
 int lab_down(const char *lab, bool kill)
 {
 	for (int waited = 0; waited < GIVE_UP_MS; waited += RETRY_MS) {
-		int lock = lab_lock(lab), err;
-		pid_t owner;
+		int lock = lab_lock(lab), err, pidfd;
 
 		if (lock >= 0)
 			return remove_rest(lab, lock, kill);
@@ -130,12 +128,14 @@ int lab_down(const char *lab, bool kill)
 			log_err("lab %s: %s/%s: %s", lab, LAB_DIR, lab, strerror(-lock));
 			return CLI_FAILED;
 		}
-		owner = lab_lock_owner(lab);
+		pidfd = netns_pidfd_open(lab_lock_owner(lab));
 		err = ask(lab, kill);
-		if (err == 0) {
-			wait_end(lab, owner);
+		if (err == 0)
+			wait_end(pidfd);
+		if (pidfd >= 0)
+			close(pidfd);
+		if (err == 0)
 			return CLI_OK;
-		}
 		if (err == -ETIMEDOUT || waited % REACH_MS == REACH_MS - RETRY_MS) {
 			end_by_force(lab);
 			end_nodes(lab);
