@@ -13,7 +13,13 @@
 	" { \"name\": \"z0\", \"scaling_units\": 1, \"rails\": 2, \"hosts_per_unit\": 1,"          \
 	" \"fdsw\": 1 } ] } ] }"
 
-static struct topo *topo;
+/* Two Ethernet and two fabric ports at a leaf switch. */
+#define TOPOLOGY_TWO                                                                               \
+	"{ \"name\": \"t\", \"planes\": 1, \"buildings\": [ { \"name\": \"b0\", \"zones\": ["      \
+	" { \"name\": \"z0\", \"scaling_units\": 1, \"rails\": 2, \"hosts_per_unit\": 2,"          \
+	" \"fdsw\": 2 } ] } ] }"
+
+static struct topo *topo, *topo_two;
 
 /* A lab in which fdsw0 hears nothing from rdsw1 and host ports are up. */
 static cJSON *rows(void *user, enum node_query query, uint32_t only)
@@ -143,6 +149,73 @@ static void test_run(void)
 			view_show_name(show.what));
 }
 
+/* What the leaf switch's two Ethernet and two fabric ports are. */
+static struct node_row_port overdrained[4];
+
+static cJSON *port_rows(void *user, enum node_query query, uint32_t only)
+{
+	uint32_t node = topo_find_node(topo_two, "b0-z0-p0-rdsw0");
+	struct node_row row = { .query = query, .node = node };
+	struct view_rows v;
+
+	(void)user;
+	(void)only;
+	view_rows_begin(&v, topo_two, NULL);
+	for (uint32_t p = 0; p < topo_two->nodes[node].ports_count && query == NODE_QUERY_PORT;
+		p++) {
+		row.port = overdrained[p];
+		view_rows_append(&v, &row);
+	}
+	return view_rows_finish(&v);
+}
+
+static void test_overdrain(void)
+{
+	static const uint64_t G = 1000000000;
+	static const struct {
+		uint64_t ethernet_bps[2], fabric_bps[2];
+		bool down[4]; /* no carrier, or not live */
+		uint64_t want;
+		const char *name;
+	} cases[] = {
+		{ { 400, 400 }, { 445, 445 }, { false }, 0, "healthy" },
+		{ { 400, 400 }, { 426, 426 }, { false }, 1, "two ports need 853.3G: rounded up" },
+		{ { 400, 400 }, { 427, 427 }, { false }, 0, "and have them" },
+		{ { 400, 400 }, { 445, 445 }, { false, false, false, true }, 52, "a link is away" },
+		{ { 400, 400 }, { 445, 445 }, { false, true, false, true }, 0,
+			"a port that is down needs nothing" },
+		{ { 400, 400 }, { 445, 445 }, { false, false, true, true }, 100, "no fabric" },
+		{ { 400, 400 }, { 1, 1 }, { false }, 100, "next to none: never above 100" },
+		{ { 400, 400 }, { 445, 445 }, { true, true, true, true }, 0, "no port" },
+		{ { 0, 400 }, { 445, 445 }, { false }, 100, "an unlimited port" },
+		{ { 400, 400 }, { 0, 445 }, { false }, 0, "an unlimited link" },
+	};
+	struct view_show_source source = { port_rows, NULL };
+	struct view_show show = { VIEW_SHOW_FABRIC, TOPO_NONE, TOPO_NONE };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		uint32_t seen[2] = { 0, 0 }, p = 0;
+		const struct topo_node *n =
+			&topo_two->nodes[topo_find_node(topo_two, "b0-z0-p0-rdsw0")];
+		cJSON *result;
+
+		for (; p < n->ports_count; p++) {
+			bool cells = !topo_node_port(topo_two, n, p)->ethernet;
+			uint32_t k = seen[cells]++;
+			bool up = !cases[i].down[2 * cells + k];
+			uint64_t rate = cells ? cases[i].fabric_bps[k] : cases[i].ethernet_bps[k];
+
+			overdrained[p] = (struct node_row_port){
+				.port = p, .carrier = up, .live = up, .rate_bps = rate * G
+			};
+		}
+		result = view_show_run(&show, topo_two, &source);
+		TAP_EQ(view_json_u64(cJSON_GetArrayItem(result, 0), "overdrain_percent"),
+			cases[i].want, "overdrain: %s", cases[i].name);
+		cJSON_Delete(result);
+	}
+}
+
 static void test_table(void)
 {
 	static const struct view_table_column columns[] = {
@@ -177,13 +250,16 @@ int main(void)
 {
 	struct topo_error err;
 
-	if (topo_load_text(TOPOLOGY, strlen(TOPOLOGY), "test", &topo, &err) < 0) {
+	if (topo_load_text(TOPOLOGY, strlen(TOPOLOGY), "test", &topo, &err) < 0 ||
+		topo_load_text(TOPOLOGY_TWO, strlen(TOPOLOGY_TWO), "test", &topo_two, &err) < 0) {
 		printf("Bail out! topology\n");
 		return 1;
 	}
 	test_parse();
 	test_run();
+	test_overdrain();
 	test_table();
 	topo_free(topo);
+	topo_free(topo_two);
 	return TAP_DONE();
 }
