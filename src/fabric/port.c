@@ -3,6 +3,7 @@
 #include "base/err.h"
 
 #define FRAMES_SLAB       8u
+#define SHORT_FRAMES_SLAB 64u
 #define RNG_KIND          0x706f7274ull /* "port" */
 #define BUSY_BYTES_REBASE (1ull << 30)  /* dsf_time_of_bytes is exact below 2 GB */
 
@@ -15,6 +16,7 @@ void fabric_ports_close(struct fabric_ports *s)
 {
 	dsf_heap_close(&s->timers);
 	dsf_pool_close(&s->frames);
+	dsf_pool_close(&s->short_frames);
 	dsf_memory_delete(s->memory, s->ports, s->count * sizeof(*s->ports));
 	s->ports = NULL;
 }
@@ -35,8 +37,10 @@ int fabric_ports_init(struct fabric_ports *s, const struct dsf_memory *memory, u
 	s->train_max = train_bytes < FABRIC_TRAIN_MAX ? train_bytes : FABRIC_TRAIN_MAX;
 	s->mark_bytes = MARK_TRAINS * FABRIC_TRAIN_MAX;
 	s->room_bytes = ROOM_TRAINS * FABRIC_TRAIN_MAX;
-	dsf_pool_init(
-		&s->frames, memory, sizeof(struct fabric_frame), FRAMES_SLAB, FABRIC_TRAINS_MAX);
+	dsf_pool_init(&s->frames, memory, sizeof(struct fabric_frame) + FABRIC_TRAIN_MAX,
+		FRAMES_SLAB, FABRIC_TRAINS_MAX);
+	dsf_pool_init(&s->short_frames, memory, sizeof(struct fabric_frame) + FABRIC_TRAIN_SHORT,
+		SHORT_FRAMES_SLAB, FABRIC_TRAINS_MAX);
 	dsf_heap_init(&s->timers, memory);
 	if (dsf_heap_reserve(&s->timers, count) < 0) {
 		fabric_ports_close(s);
@@ -49,14 +53,22 @@ int fabric_ports_init(struct fabric_ports *s, const struct dsf_memory *memory, u
 	return 0;
 }
 
-void fabric_frame_free(struct fabric_ports *s, struct fabric_frame *frame)
+static struct dsf_pool *pool_of(struct fabric_ports *s, uint32_t capacity)
 {
-	dsf_pool_give(&s->frames, frame);
+	return capacity == FABRIC_TRAIN_SHORT ? &s->short_frames : &s->frames;
 }
 
-static struct fabric_frame *frame_new(struct fabric_ports *s, struct fabric_port *p)
+void fabric_frame_free(struct fabric_ports *s, struct fabric_frame *frame)
 {
-	struct fabric_frame *f = dsf_pool_take(&s->frames);
+	dsf_pool_give(pool_of(s, frame->capacity), frame);
+}
+
+/* An empty train with room for so many bytes. NULL, counted: no buffer. */
+static struct fabric_frame *frame_new(
+	struct fabric_ports *s, const struct fabric_port *p, uint32_t bytes)
+{
+	uint32_t capacity = bytes <= FABRIC_TRAIN_SHORT ? FABRIC_TRAIN_SHORT : FABRIC_TRAIN_MAX;
+	struct fabric_frame *f = dsf_pool_take(pool_of(s, capacity));
 
 	if (f == NULL) {
 		s->drops++;
@@ -67,6 +79,7 @@ static struct fabric_frame *frame_new(struct fabric_ports *s, struct fabric_port
 	f->wire = f->data_wire = 0;
 	f->cells = 0;
 	f->port = p->number;
+	f->capacity = capacity;
 	return f;
 }
 
@@ -104,9 +117,9 @@ static void begin_busy(struct fabric_port *p, dsf_instant now)
 }
 
 static struct fabric_frame *append_train(
-	struct fabric_ports *s, struct fabric_port *p, dsf_instant now)
+	struct fabric_ports *s, struct fabric_port *p, uint32_t stored, dsf_instant now)
 {
-	struct fabric_frame *f = frame_new(s, p);
+	struct fabric_frame *f = frame_new(s, p, FABRIC_TRAIN_HEADER + stored);
 
 	if (f == NULL)
 		return NULL;
@@ -118,6 +131,33 @@ static struct fabric_frame *append_train(
 		p->last = f;
 	}
 	return f;
+}
+
+/* The same train of the queue in a buffer with room for so many bytes more. */
+static struct fabric_frame *make_room(
+	struct fabric_ports *s, struct fabric_port *p, struct fabric_frame *f, uint32_t stored)
+{
+	struct fabric_frame **link = &p->first, *larger;
+
+	if (f->used + stored <= f->capacity)
+		return f;
+	larger = frame_new(s, p, f->used + stored);
+	if (larger == NULL)
+		return NULL;
+	while (*link != f)
+		link = &(*link)->next;
+	larger->next = f->next;
+	larger->used = f->used;
+	larger->wire = f->wire;
+	larger->data_wire = f->data_wire;
+	larger->cells = f->cells;
+	memcpy(larger->bytes + FABRIC_TRAIN_HEADER, f->bytes + FABRIC_TRAIN_HEADER,
+		f->used - FABRIC_TRAIN_HEADER);
+	*link = larger;
+	if (p->last == f)
+		p->last = larger;
+	fabric_frame_free(s, f);
+	return larger;
 }
 
 static uint8_t *add_cell(struct fabric_ports *s, struct fabric_port *p, struct fabric_frame *f,
@@ -143,7 +183,9 @@ uint8_t *fabric_port_push(
 	assert(p->carrier && stored <= wire);
 	if (f == NULL || s->data_max == 0 || f->used + stored > s->train_max ||
 		(f->data_wire > 0 && f->data_wire + wire > s->data_max))
-		f = append_train(s, p, now);
+		f = append_train(s, p, stored, now);
+	else
+		f = make_room(s, p, f, stored);
 	if (f == NULL)
 		return NULL;
 	f->data_wire += wire;
@@ -164,8 +206,7 @@ uint8_t *fabric_port_push_control(
 				    (f->data_wire > 0 && f->wire - f->data_wire + stored >
 								 FABRIC_TRAIN_CONTROL_BYTES)))
 		f = f->next;
-	if (f == NULL)
-		f = append_train(s, p, now);
+	f = f == NULL ? append_train(s, p, stored, now) : make_room(s, p, f, stored);
 	if (f == NULL)
 		return NULL;
 	p->counters.control_cells++;

@@ -27,8 +27,13 @@
 /* Bytes of a train that data leaves free for control cells. */
 #define FABRIC_TRAIN_CONTROL_BYTES 1024u
 
-/* Most trains that a switch holds, all ports together: 256 MiB. */
+/* Most trains that a switch holds, all ports together: 256 MiB. As many short ones. */
 #define FABRIC_TRAINS_MAX 16384u
+
+/* A train begins in a short buffer and moves to one for a whole train when it grows out of it: in a
+ * large fabric that wakes up every link has one train of one cell. Ours: two reachability cells of
+ * the largest kind fit. */
+#define FABRIC_TRAIN_SHORT 1024u
 
 /* A reordered train is held for the time of two trains, at least for this (ours). */
 #define FABRIC_REORDER_NS_MIN 1000u
@@ -41,7 +46,8 @@ struct fabric_frame {
 	uint32_t data_wire; /* of those, data cells */
 	uint16_t cells;
 	uint16_t port;
-	uint8_t bytes[FABRIC_TRAIN_MAX];
+	uint32_t capacity; /* of bytes[]: FABRIC_TRAIN_SHORT or FABRIC_TRAIN_MAX */
+	uint8_t bytes[];
 };
 
 struct fabric_impairment {
@@ -88,7 +94,7 @@ struct fabric_ports {
 	uint32_t train_max;  /* bytes of a frame that has more than one cell */
 	uint32_t mark_bytes; /* queue above: cells are flagged, spraying looks elsewhere */
 	uint32_t room_bytes; /* queue above: VOQs wait */
-	struct dsf_pool frames;
+	struct dsf_pool frames, short_frames;
 	struct dsf_heap timers;
 	struct fabric_port *flush_first;
 	bool flushed; /* unlimited trains were taken, so there is room; the owner clears it */

@@ -11,9 +11,6 @@
 #include "topo/memory.h"
 
 #define FRAMES_SLAB 512u
-/* Frames up to this size give their node's buffer, which could hold a whole train, back at once: a
- * large fabric that wakes up has one short train on every link. */
-#define SHORT_BYTES 640u
 #define FRAMES_MAX  (1u << 24)
 #define CHECK_NS    NS_PER_US
 
@@ -24,8 +21,7 @@
 struct sim_frame {
 	struct sim_frame *next_free;
 	const uint8_t *bytes;
-	void *buffer; /* the node's; NULL: copy holds it */
-	void *copy;
+	void *buffer; /* the node's */
 	uint32_t stored, size;
 	uint32_t source, target; /* ports, indexes in the topology */
 	uint32_t epoch;          /* of the link: another one by now means that it was cut */
@@ -61,7 +57,6 @@ struct sim {
 	struct sim_queue queue;
 	struct sim_neighbors *neighbors;
 	struct dsf_pool frames;
-	struct dsf_pool copies; /* of short frames */
 	dsf_instant now;
 	uint64_t hash;
 	struct sim_stats stats;
@@ -113,25 +108,9 @@ static void schedule(struct sim *s, uint32_t index)
 	push(s, d->scheduled_at, RANK_DEADLINE, (uint64_t)index << 1 | DEADLINE_BIT);
 }
 
-static void frame_done(struct sim *s, struct sim_frame *f)
+static void frame_done(struct sim *s, const struct sim_frame *f)
 {
-	if (f->copy != NULL)
-		dsf_pool_give(&s->copies, f->copy);
-	else
-		node_frame_done(s->devices[s->topo->ports[f->source].node].node, f->buffer);
-}
-
-static void copy_short(struct sim *s, struct node *n, struct sim_frame *f)
-{
-	if (f->stored > SHORT_BYTES)
-		return;
-	f->copy = dsf_pool_take(&s->copies);
-	if (f->copy == NULL)
-		return; /* it keeps the node's */
-	memcpy(f->copy, f->bytes, f->stored);
-	f->bytes = f->copy;
-	node_frame_done(n, f->buffer);
-	f->buffer = NULL;
+	node_frame_done(s->devices[s->topo->ports[f->source].node].node, f->buffer);
 }
 
 static void send_frame(struct sim *s, uint32_t index, const struct node_output *out)
@@ -163,7 +142,6 @@ static void send_frame(struct sim *s, uint32_t index, const struct node_output *
 		.epoch = s->links[port->link].epoch,
 		.checksum_start = out->checksum_start,
 		.checksum_offset = out->checksum_offset };
-	copy_short(s, s->devices[index].node, f);
 	/* One that was frozen first puts out what should have left meanwhile. */
 	push(s, dsf_time_max(dsf_time_after(out->depart, link->delay_ns), s->now), port->peer,
 		(uint64_t)(uintptr_t)f);
@@ -529,7 +507,6 @@ struct sim *sim_new(const struct sim_config *config)
 	s->seed = config->seed;
 	s->trace = config->trace;
 	dsf_pool_init(&s->frames, &topo_memory, sizeof(struct sim_frame), FRAMES_SLAB, FRAMES_MAX);
-	dsf_pool_init(&s->copies, &topo_memory, SHORT_BYTES, FRAMES_SLAB, FRAMES_MAX);
 	s->devices = calloc(s->topo->nodes_count, sizeof(*s->devices));
 	s->links = calloc(s->topo->links_count, sizeof(*s->links));
 	if (s->devices == NULL || s->links == NULL || make_devices(s) < 0) {
@@ -568,7 +545,6 @@ void sim_free(struct sim *s)
 		ip_neighbor_close(&n->table);
 		free(n);
 	}
-	dsf_pool_close(&s->copies);
 	dsf_pool_close(&s->frames);
 	sim_queue_close(&s->queue);
 	free(s->devices);

@@ -28,10 +28,10 @@ static int open_ports(uint32_t count, uint32_t train_bytes, uint64_t rate, uint6
 
 static void close_ports(const char *name)
 {
-	if (ports.frames.used != 0)
+	if (ports.frames.used + ports.short_frames.used != 0)
 		for (uint32_t i = 0; i < ports.count; i++)
 			fabric_port_carrier(&ports, i, false, now);
-	TAP_EQ(ports.frames.used, 0, "%s: no train is out", name);
+	TAP_EQ(ports.frames.used + ports.short_frames.used, 0, "%s: no train is out", name);
 	fabric_ports_close(&ports);
 	TAP_EQ(memory.live, 0, "%s: nothing is left", name);
 }
@@ -268,6 +268,34 @@ static void control_first(void)
 	run_until(1000000);
 	TAP_OK(seen.cells == 200 && seen.numbers == 200 && seen.wrong == 0, "data keeps its order");
 	close_ports("control first");
+}
+
+/* A train gets a large buffer when it grows out of a short one, wherever in the queue it is. */
+static void short_trains(void)
+{
+	uint32_t control = FABRIC_TRAIN_CONTROL_BYTES / (FABRIC_CELL_HEADER + 16), data = 0;
+
+	see_again();
+	open_ports(1, FABRIC_TRAIN_MAX, RATE, 1);
+	for (uint32_t n = 0; n < 10; n++)
+		push_control(0, n);
+	push(0, data++, CELL);
+	TAP_EQ(ports.frames.count, 0, "few cells take no buffer for a whole train");
+	push(0, data++, CELL);
+	TAP_OK(ports.frames.used == 1 && ports.short_frames.used == 0,
+		"a train that grows out of a short buffer leaves it");
+	while (ports.ports[0].first == ports.ports[0].last)
+		push(0, data++, CELL);
+	for (uint32_t n = 10; n < 2 * control + 1; n++)
+		push_control(0, n);
+	TAP_OK(ports.short_frames.used == 1, "what is behind a full train begins short");
+	for (uint32_t n = 0; n < 40; n++)
+		push(0, data++, CELL);
+	run_until(100000);
+	TAP_OK(seen.numbers == data && seen.control == 2 * control + 1 && seen.wrong == 0 &&
+			seen.sequence_gaps == 0 && ports.ports[0].queue_bytes == 0,
+		"all cells leave, in order: %" PRIu64, seen.cells);
+	close_ports("short trains");
 }
 
 static void unlimited(void)
@@ -522,6 +550,7 @@ int main(void)
 	one_cell_a_frame();
 	small_trains();
 	control_first();
+	short_trains();
 	unlimited();
 	rates();
 	carrier();
