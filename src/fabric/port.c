@@ -1,5 +1,6 @@
 #include "fabric/port.h"
 #include <assert.h>
+#include "base/bitset.h"
 #include "base/err.h"
 
 #define FRAMES_SLAB       8u
@@ -12,12 +13,19 @@
 #define MARK_TRAINS 3u
 #define ROOM_TRAINS 2u
 
+static size_t set_size(const struct fabric_ports *s)
+{
+	return DSF_BITSET_WORDS(s->count) * sizeof(uint64_t);
+}
+
 void fabric_ports_close(struct fabric_ports *s)
 {
 	dsf_heap_close(&s->timers);
 	dsf_pool_close(&s->frames);
 	dsf_pool_close(&s->short_frames);
+	dsf_memory_delete(s->memory, s->telling, set_size(s));
 	dsf_memory_delete(s->memory, s->ports, s->count * sizeof(*s->ports));
+	s->telling = NULL;
 	s->ports = NULL;
 }
 
@@ -28,10 +36,9 @@ int fabric_ports_init(struct fabric_ports *s, const struct dsf_memory *memory, u
 
 	memset(s, 0, sizeof(*s));
 	s->memory = memory;
-	s->ports = dsf_memory_new(memory, count * sizeof(*s->ports));
-	if (s->ports == NULL)
-		return -DSF_E_NOMEM;
 	s->count = count;
+	s->ports = dsf_memory_new(memory, count * sizeof(*s->ports));
+	s->telling = dsf_memory_new(memory, set_size(s));
 	s->switch_index = switch_index;
 	s->data_max = train_bytes > overhead ? train_bytes - overhead : 0;
 	s->train_max = train_bytes < FABRIC_TRAIN_MAX ? train_bytes : FABRIC_TRAIN_MAX;
@@ -42,7 +49,7 @@ int fabric_ports_init(struct fabric_ports *s, const struct dsf_memory *memory, u
 	dsf_pool_init(&s->short_frames, memory, sizeof(struct fabric_frame) + FABRIC_TRAIN_SHORT,
 		SHORT_FRAMES_SLAB, FABRIC_TRAINS_MAX);
 	dsf_heap_init(&s->timers, memory);
-	if (dsf_heap_reserve(&s->timers, count) < 0) {
+	if (s->ports == NULL || s->telling == NULL || dsf_heap_reserve(&s->timers, count) < 0) {
 		fabric_ports_close(s);
 		return -DSF_E_NOMEM;
 	}
@@ -222,7 +229,7 @@ static uint32_t cell_stored(const uint8_t *cell)
 }
 
 /* Numbers the cells and lets the link lose and corrupt some; what is lost leaves no bytes. */
-static void finish_cells(struct fabric_port *p, struct fabric_frame *f)
+static void finish_cells(struct fabric_ports *s, struct fabric_port *p, struct fabric_frame *f)
 {
 	uint8_t *from = f->bytes + FABRIC_TRAIN_HEADER, *to = from;
 	uint32_t kept = 0;
@@ -231,6 +238,8 @@ static void finish_cells(struct fabric_port *p, struct fabric_frame *f)
 		uint32_t size = cell_stored(from);
 
 		dsf_store_be32(from + FABRIC_CELL_AT_LINK_SEQ, p->link_sequence++);
+		if (from[FABRIC_CELL_AT_KIND] == FABRIC_CELL_REACH)
+			dsf_bitset_remove(s->telling, p->number);
 		if (p->impairment.silent || dsf_rng_chance(&p->rng, p->impairment.loss_ppm)) {
 			p->counters.lost_cells++;
 			from += size;
@@ -276,7 +285,7 @@ static void finish_train(struct fabric_ports *s, struct fabric_port *p, struct f
 {
 	struct fabric_train header;
 
-	finish_cells(p, f);
+	finish_cells(s, p, f);
 	f->depart = impaired_departure(p, f->depart);
 	header = (struct fabric_train){ .flags = p->heard ? FABRIC_TRAIN_HEARD : 0,
 		.cells = f->cells,
@@ -409,6 +418,7 @@ void fabric_port_carrier(struct fabric_ports *s, uint32_t port, bool up, dsf_ins
 	}
 	p->last = NULL;
 	p->queue_bytes = 0;
+	dsf_bitset_remove(s->telling, port);
 }
 
 /* Bytes of the first train that have been serialised. */

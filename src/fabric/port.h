@@ -94,6 +94,8 @@ struct fabric_ports {
 	uint32_t train_max;  /* bytes of a frame that has more than one cell */
 	uint32_t mark_bytes; /* queue above: cells are flagged, spraying looks elsewhere */
 	uint32_t room_bytes; /* queue above: VOQs wait */
+	uint64_t *
+		telling; /* bitset: ports with a reachability cell in their queue; the owner adds */
 	struct dsf_pool frames, short_frames;
 	struct dsf_heap timers;
 	struct fabric_port *flush_first;

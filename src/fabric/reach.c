@@ -59,11 +59,12 @@ static int allocate(struct fabric_reach *r)
 	r->cut = dsf_memory_new(r->memory, set_size(r));
 	r->live = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
 	r->down = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
+	r->wants = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
 	return r->ports == NULL || r->by_destination == NULL || r->direct == NULL ||
 			       r->any == NULL || r->unbalanced == NULL ||
 			       r->unbalanced_count == NULL || r->changed == NULL ||
 			       r->stale == NULL || r->cut == NULL || r->live == NULL ||
-			       r->down == NULL
+			       r->down == NULL || r->wants == NULL
 		       ? -DSF_E_NOMEM
 		       : 0;
 }
@@ -120,6 +121,7 @@ void fabric_reach_close(struct fabric_reach *r)
 	dsf_memory_delete(r->memory, r->cut, set_size(r));
 	dsf_memory_delete(r->memory, r->live, r->port_words * sizeof(uint64_t));
 	dsf_memory_delete(r->memory, r->down, r->port_words * sizeof(uint64_t));
+	dsf_memory_delete(r->memory, r->wants, r->port_words * sizeof(uint64_t));
 	dsf_memory_delete(r->memory, r->told_ports, table_size(r));
 	dsf_memory_delete(r->memory, r->withheld_ports, table_size(r));
 	dsf_memory_delete(r->memory, r->tell, tell_size(r));
@@ -129,12 +131,18 @@ void fabric_reach_close(struct fabric_reach *r)
 
 static void want_send(struct fabric_reach *r, uint32_t port)
 {
-	struct fabric_reach_port *p = &r->ports[port];
-
-	if (!p->carrier || p->send_wanted)
+	if (!r->ports[port].carrier || dsf_bitset_has(r->wants, port))
 		return;
-	p->send_wanted = true;
-	r->sends_wanted++;
+	dsf_bitset_add(r->wants, port);
+	r->wants_count++;
+}
+
+static void forget_want(struct fabric_reach *r, uint32_t port)
+{
+	if (!dsf_bitset_has(r->wants, port))
+		return;
+	dsf_bitset_remove(r->wants, port);
+	r->wants_count--;
 }
 
 static void set_bit(uint64_t *set, uint32_t bit, bool on)
@@ -317,10 +325,8 @@ void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_in
 	p->sequence_known = false;
 	forget_losses(p);
 	p->heard_at = now;
-	if (!up && p->send_wanted) {
-		p->send_wanted = false;
-		r->sends_wanted--;
-	}
+	if (!up)
+		forget_want(r, port);
 	update_live(r, port, now);
 	if (!up && p->told != NULL)
 		memset(p->told, 0, 2 * set_size(r)); /* who comes back says it anew */
@@ -505,16 +511,17 @@ void fabric_reach_expire(struct fabric_reach *r, dsf_instant now)
 		r->refresh_at = dsf_time_after(now, r->refresh_ns);
 }
 
-bool fabric_reach_next_send(struct fabric_reach *r, uint32_t *port)
+bool fabric_reach_next_send(struct fabric_reach *r, const uint64_t *busy, uint32_t *port)
 {
-	if (r->sends_wanted == 0)
-		return false;
-	for (uint32_t i = *port; i < r->ports_count; i++) {
-		if (!r->ports[i].send_wanted)
+	uint64_t below = (1ull << (*port % 64)) - 1; /* of the first word: asked about before */
+
+	for (uint32_t w = *port / 64; r->wants_count > 0 && w < r->port_words; w++, below = 0) {
+		uint64_t ready = r->wants[w] & ~busy[w] & ~below;
+
+		if (ready == 0)
 			continue;
-		r->ports[i].send_wanted = false;
-		r->sends_wanted--;
-		*port = i;
+		*port = w * 64 + (uint32_t)__builtin_ctzll(ready);
+		forget_want(r, *port);
 		return true;
 	}
 	return false;

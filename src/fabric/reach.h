@@ -59,7 +59,6 @@ struct fabric_reach_port {
 	enum fabric_tier peer_tier; /* NONE: not a fabric port */
 	uint16_t peer_switch;
 	bool carrier, heard, hears_me, live, isolated;
-	bool send_wanted;
 	bool fill_wanted; /* at the next send: the link is under test */
 	uint32_t clean_periods;
 	dsf_instant heard_at;
@@ -98,7 +97,8 @@ struct fabric_reach {
 	bool stale_any;
 	uint64_t *changed; /* destinations whose ports changed since fabric_reach_next_changed */
 	bool changed_any;
-	uint32_t sends_wanted;
+	uint64_t *wants; /* [port_words]: ports that want a reachability cell */
+	uint32_t wants_count;
 	uint32_t live_count;
 	uint64_t *live; /* [port_words] */
 	const struct dsf_trace *trace;
@@ -148,9 +148,9 @@ static inline dsf_instant fabric_reach_deadline(const struct fabric_reach *r)
 
 void fabric_reach_expire(struct fabric_reach *r, dsf_instant now);
 
-/* The next port that wants a reachability cell, from *port on; false when there is none. Clears
- * the want. */
-bool fabric_reach_next_send(struct fabric_reach *r, uint32_t *port);
+/* The next port that wants a reachability cell, from *port on, and isn't of the set busy (ports as
+ * bits); false when there is none. Clears the want. */
+bool fabric_reach_next_send(struct fabric_reach *r, const uint64_t *busy, uint32_t *port);
 
 /* Payload of the reachability cell number part (from 0) for port; its size, 0: no such part. */
 size_t fabric_reach_output(

@@ -367,16 +367,20 @@ static void send_reach(struct node_cells *c, uint32_t port, dsf_instant now)
 		fabric_cell_encode(&cell, at);
 		memcpy(at + FABRIC_CELL_HEADER, payload, size);
 	}
+	if (c->ports.ports[port].rate_bps > 0) /* else it leaves when the driver asks */
+		dsf_bitset_add(c->ports.telling, port);
 	if (c->reach.ports[port].fill_wanted)
 		send_fill(c, port, now);
 	c->reach.ports[port].fill_wanted = false;
 }
 
+/* A link has one reachability cell in its queue: what changes meanwhile is told by the next one,
+ * when that has left, and not by one cell for each change. */
 void node_cells_settle(struct node_cells *c, dsf_instant now)
 {
 	uint32_t port = 0;
 
-	while (fabric_reach_next_send(&c->reach, &port))
+	while (fabric_reach_next_send(&c->reach, c->ports.telling, &port))
 		send_reach(c, port, now);
 }
 

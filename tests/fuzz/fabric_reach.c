@@ -46,14 +46,14 @@ static void check(const struct fabric_reach *r)
 		const struct fabric_reach_port *p = &r->ports[i];
 
 		live += p->live;
-		wants += p->send_wanted;
+		wants += dsf_bitset_has(r->wants, i);
 		require(p->live == (p->carrier && p->heard && p->hears_me && !p->isolated));
-		require(p->carrier || !p->send_wanted);
+		require(p->carrier || !dsf_bitset_has(r->wants, i));
 		for (uint32_t d = 0; d < SWITCHES; d++)
 			require(dsf_bitset_has(fabric_reach_ports(r, d), i) ==
 				(p->live && p->told != NULL && dsf_bitset_has(p->told, d)));
 	}
-	require(live == r->live_count && wants == r->sends_wanted);
+	require(live == r->live_count && wants == r->wants_count);
 	for (uint32_t d = 0; d < SWITCHES; d++) {
 		const uint64_t *ports = fabric_reach_ports(r, d);
 		bool direct = (ports[0] & 7u) != 0; /* ports 0 to 2 lead to interface nodes */
@@ -68,6 +68,7 @@ static void check(const struct fabric_reach *r)
 static size_t step(struct fabric_reach *r, const uint8_t *data, size_t size, dsf_instant *now)
 {
 	uint32_t port = data[0] % PORTS, what = data[0] / PORTS % 8u, destination;
+	uint64_t busy = data[1] >> 1; /* of the case in which ports speak */
 	size_t used = 2;
 
 	switch (what) {
@@ -85,10 +86,11 @@ static size_t step(struct fabric_reach *r, const uint8_t *data, size_t size, dsf
 			fabric_reach_sequence(r, port, r->ports[port].sequence_next);
 		break;
 	default:
-		for (uint32_t from = 0; data[1] > 0 && fabric_reach_next_send(r, &from);) {
+		for (uint32_t from = 0; data[1] > 0 && fabric_reach_next_send(r, &busy, &from);) {
 			uint8_t payload[480];
 
 			size = fabric_reach_output(r, from, 0, payload, sizeof(payload));
+			require(!(busy >> from & 1u));
 			require(size == 4 + (SWITCHES + 7) / 8 ||
 				size == 4 + 2 * ((SWITCHES + 7) / 8));
 		}

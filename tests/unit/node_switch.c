@@ -74,8 +74,8 @@ static void pass(uint64_t ns)
 	now = until;
 }
 
-/* One cell with its payload in a right train. */
-static int send_cell(uint32_t port, const struct fabric_cell *cell, const uint8_t *payload)
+/* One cell with its payload in a right train; what it sets off stays inside. */
+static int input_cell(uint32_t port, const struct fabric_cell *cell, const uint8_t *payload)
 {
 	uint8_t frame[FABRIC_TRAIN_HEADER + FABRIC_CELL_HEADER + 512] = { 0 };
 	uint32_t bytes = FABRIC_CELL_HEADER + cell->stored;
@@ -84,13 +84,18 @@ static int send_cell(uint32_t port, const struct fabric_cell *cell, const uint8_
 	};
 	struct node_frame in = { frame, FABRIC_TRAIN_HEADER + bytes, FABRIC_TRAIN_HEADER + bytes,
 		NODE_CHECKSUM_NONE, 0 };
-	int err;
 
 	fabric_train_encode(&train, frame);
 	fabric_cell_encode(cell, frame + FABRIC_TRAIN_HEADER);
 	if (payload != NULL)
 		memcpy(frame + FABRIC_TRAIN_HEADER + FABRIC_CELL_HEADER, payload, cell->stored);
-	err = node_frame_input(node, port, &in, now);
+	return node_frame_input(node, port, &in, now);
+}
+
+static int send_cell(uint32_t port, const struct fabric_cell *cell, const uint8_t *payload)
+{
+	int err = input_cell(port, cell, payload);
+
 	drain();
 	return err;
 }
@@ -277,6 +282,65 @@ static void commands(void)
 	TAP_EQ(memory.live, 0, "commands: nothing is left");
 }
 
+/* Reachability cells that leave by a port within so long; *last is the bitmap of the last one. */
+static uint32_t told_within(uint32_t port, uint64_t ns, uint8_t *last)
+{
+	dsf_instant until = dsf_time_after(now, ns);
+	struct node_output out;
+	uint32_t cells = 0;
+
+	for (;;) {
+		while (node_output(node, &out, now)) {
+			const uint8_t *at = out.head + FABRIC_TRAIN_HEADER;
+			struct fabric_cell cell;
+
+			while (out.port == port && at < out.head + out.head_size) {
+				int taken = fabric_cell_decode(
+					&cell, at, (size_t)(out.head + out.head_size - at));
+
+				if (taken < 0)
+					break;
+				if (cell.kind == FABRIC_CELL_REACH) {
+					*last = at[FABRIC_CELL_HEADER + 4];
+					cells++;
+				}
+				at += taken;
+			}
+			node_frame_done(node, out.buffer);
+		}
+		if (!dsf_time_due(node_deadline(node), until))
+			break;
+		now = dsf_time_max(now, node_deadline(node));
+		node_expire(node, now);
+	}
+	now = until;
+	return cells;
+}
+
+/* Changes that come while a reachability cell waits don't make a cell each. */
+static void one_telling_at_a_time(void)
+{
+	uint8_t bits = 0, last = 0;
+
+	make(TOPO_ROLE_FDSW);
+	all_up();
+	send_reach(0, 0);
+	send_reach(1, 0);
+	(void)told_within(1, 10000, &last);
+	for (uint32_t i = 0; i < 9; i++) {
+		uint8_t payload[5] = { 0, 0, 0, (uint8_t)topo->switches_count, bits ^= 1u };
+		struct fabric_cell cell = { .kind = FABRIC_CELL_REACH, .size = 5, .stored = 5 };
+
+		input_cell(0, &cell, payload);
+	}
+	TAP_EQ(told_within(1, 1000, &last), 2, "nine changes at one instant are told by two cells");
+	TAP_EQ(last, 1, "the last one tells how it is now");
+	for (uint32_t port = 0; port < 2; port++)
+		node_carrier(node, port, false, now);
+	node_free(node);
+	TAP_EQ(memory.live, 0, "one telling at a time: nothing is left");
+}
+
 int main(void)
 {
 	struct topo_error err;
@@ -289,6 +353,7 @@ int main(void)
 	failing_memory(TOPO_ROLE_RDSW, "RDSW");
 	wrong_cells();
 	commands();
+	one_telling_at_a_time();
 	topo_free(topo);
 	return TAP_DONE();
 }
