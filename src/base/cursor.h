@@ -127,6 +127,12 @@ static inline uint64_t dsf_load_be64(const uint8_t *p)
 	return DSF_BE64(v);
 }
 
+/* Least significant byte first: words of a bitmap. */
+static inline uint64_t dsf_load_le64(const uint8_t *p)
+{
+	return __builtin_bswap64(dsf_load_be64(p));
+}
+
 static inline void dsf_store_be16(uint8_t *p, uint16_t v)
 {
 	v = DSF_BE16(v);
@@ -143,6 +149,11 @@ static inline void dsf_store_be64(uint8_t *p, uint64_t v)
 {
 	v = DSF_BE64(v);
 	memcpy(p, &v, sizeof(v));
+}
+
+static inline void dsf_store_le64(uint8_t *p, uint64_t v)
+{
+	dsf_store_be64(p, __builtin_bswap64(v));
 }
 
 #endif

@@ -199,7 +199,10 @@ uint64_t fabric_balance_allowed(uint64_t nominal, uint64_t out, uint64_t nominal
 
 	if (out >= nominal_out || out >= nominal)
 		return out == 0 ? 0 : nominal;
-	share = (uint64_t)((unsigned __int128)nominal * out / nominal_out);
+	if (nominal <= UINT32_MAX && out <= UINT32_MAX)
+		share = nominal * out / nominal_out;
+	else
+		share = (uint64_t)((unsigned __int128)nominal * out / nominal_out);
 	return share > out ? share : out;
 }
 

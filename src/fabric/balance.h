@@ -116,6 +116,21 @@ void fabric_balance_heard(
 void fabric_balance_tell(struct fabric_balance *b, uint32_t destination, bool upwards,
 	uint64_t *told, uint64_t *may);
 
+/* Is destination told like no other, whatever happens? */
+static inline bool fabric_balance_alone(const struct fabric_balance *b, uint32_t destination)
+{
+	return b->tier == FABRIC_TIER_LEAF && b->behind[destination] != FABRIC_BALANCE_NONE;
+}
+
+/* Are two destinations told alike: is fabric_balance_tell's answer the same, when both are heard
+ * from below or neither? False: not known. */
+static inline bool fabric_balance_alike(
+	const struct fabric_balance *b, uint32_t one, uint32_t other)
+{
+	return b->behind[one] == b->behind[other] && b->out[one] == b->out[other] &&
+	       b->nominal_out[one] == b->nominal_out[other];
+}
+
 struct fabric_balance_view {
 	uint64_t input; /* capacity of the group's links on which destination is told */
 	uint64_t output, allowed;

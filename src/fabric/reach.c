@@ -162,91 +162,148 @@ static bool any_of(const uint64_t *set, const uint64_t *mask, uint32_t words)
 	return any != 0;
 }
 
-static void mark_stale(struct fabric_reach *r, uint32_t destination)
-{
-	dsf_bitset_add(r->stale, destination);
-	r->stale_any = true;
-}
-
-/* Port begins or ceases to reach destination. */
-static void change_port(
-	struct fabric_reach *r, uint32_t port, uint32_t destination, bool reached, dsf_instant now)
-{
-	uint64_t *ports = r->by_destination + (size_t)destination * r->port_words;
-
-	set_bit(ports, port, reached);
-	dsf_bitset_add(r->changed, destination);
-	r->changed_any = true;
-	set_bit(r->any, destination, any_of(ports, r->live, r->port_words));
-	set_bit(r->direct, destination, any_of(ports, r->down, r->port_words));
-	if (r->balance.memory != NULL)
-		fabric_balance_heard(&r->balance, destination, port, reached);
-	mark_stale(r, destination);
-	dsf_trace_emit(r->trace, now, DSF_EVENT_REACH_CHANGED, r->node, destination,
-		dsf_bitset_count(ports, r->port_words));
-}
-
-/* The same, if nobody withheld anything. */
-static void change_unbalanced(struct fabric_reach *r, uint32_t destination, bool reached)
-{
-	r->unbalanced_count[destination] += reached ? 1u : ~0u;
-	set_bit(r->unbalanced, destination, r->unbalanced_count[destination] > 0);
-	mark_stale(r, destination);
-}
-
 /* 64 destinations of which a peer has told some and withheld others. */
 struct claim {
 	uint64_t told, withheld;
 };
 
+/* Port begins to reach some destinations of a word and ceases to reach others. */
+static void change_ports(struct fabric_reach *r, uint32_t port, uint32_t word, uint64_t gained,
+	uint64_t lost, dsf_instant now)
+{
+	r->any[word] |= gained;
+	if (dsf_bitset_has(r->down, port))
+		r->direct[word] |= gained;
+	for (uint64_t changed = gained | lost; changed != 0; changed &= changed - 1) {
+		uint32_t bit = (uint32_t)__builtin_ctzll(changed), destination = word * 64 + bit;
+		uint64_t *ports = r->by_destination + (size_t)destination * r->port_words;
+		bool reached = gained >> bit & 1u;
+
+		set_bit(ports, port, reached);
+		if (r->balance.memory != NULL)
+			fabric_balance_heard(&r->balance, destination, port, reached);
+		if (!reached) {
+			set_bit(r->any, destination, any_of(ports, r->live, r->port_words));
+			set_bit(r->direct, destination, any_of(ports, r->down, r->port_words));
+		}
+		if (r->trace != NULL)
+			dsf_trace_emit(r->trace, now, DSF_EVENT_REACH_CHANGED, r->node, destination,
+				dsf_bitset_count(ports, r->port_words));
+	}
+	r->changed[word] |= gained | lost;
+	r->changed_any = true;
+	if (word < r->changed_word)
+		r->changed_word = word;
+}
+
+/* The same, if nobody withheld anything. */
+static void change_unbalanced(struct fabric_reach *r, uint32_t word, uint64_t gained, uint64_t lost)
+{
+	uint32_t *count = r->unbalanced_count + (size_t)word * 64;
+
+	r->unbalanced[word] |= gained;
+	for (; gained != 0; gained &= gained - 1)
+		count[__builtin_ctzll(gained)]++;
+	for (; lost != 0; lost &= lost - 1)
+		if (--count[__builtin_ctzll(lost)] == 0)
+			r->unbalanced[word] &= ~(lost & -lost);
+}
+
 /* Applies the difference between what the port gave us so far and what it gives us now. */
 static void apply_difference(struct fabric_reach *r, uint32_t port, uint32_t word, struct claim was,
 	struct claim is, dsf_instant now)
 {
-	uint64_t unbalanced = is.told | is.withheld;
+	uint64_t before = was.told | was.withheld, after = is.told | is.withheld;
+	uint64_t changed = (was.told ^ is.told) | (before ^ after);
 
-	for (uint64_t changed = was.told ^ is.told; changed != 0; changed &= changed - 1) {
-		uint32_t bit = (uint32_t)__builtin_ctzll(changed);
-
-		change_port(r, port, word * 64 + bit, is.told >> bit & 1u, now);
-	}
-	for (uint64_t changed = (was.told | was.withheld) ^ unbalanced; changed != 0;
-		changed &= changed - 1) {
-		uint32_t bit = (uint32_t)__builtin_ctzll(changed);
-
-		change_unbalanced(r, word * 64 + bit, unbalanced >> bit & 1u);
-	}
+	if (changed == 0)
+		return;
+	if (was.told != is.told)
+		change_ports(r, port, word, is.told & ~was.told, was.told & ~is.told, now);
+	change_unbalanced(r, word, after & ~before, before & ~after);
+	r->stale[word] |= changed;
+	r->stale_any = true;
 }
 
-/* Brings what we say of a destination on each port up to date; by is its transpose. */
-static void retell(struct fabric_reach *r, uint32_t destination, uint64_t *ports,
+/* Those of a word's destinations that are told as the first of them is, and will be. */
+static uint64_t find_alike(const struct fabric_reach *r, uint32_t word, uint64_t stale)
+{
+	uint64_t first = stale & -stale, alike = first;
+	size_t size = r->port_words * sizeof(uint64_t), at;
+	uint32_t d = word * 64 + (uint32_t)__builtin_ctzll(first);
+	const uint64_t *told = r->told_ports + (size_t)d * r->port_words;
+	const uint64_t *withheld = r->withheld_ports + (size_t)d * r->port_words;
+
+	if (fabric_balance_alone(&r->balance, d))
+		return first;
+	stale &= r->direct[word] & first ? r->direct[word] : ~r->direct[word];
+	stale &= r->unbalanced[word] & first ? r->unbalanced[word] : ~r->unbalanced[word];
+	for (stale &= ~first; stale != 0; stale &= stale - 1) {
+		uint32_t other = word * 64 + (uint32_t)__builtin_ctzll(stale);
+
+		at = (size_t)other * r->port_words;
+		if (fabric_balance_alike(&r->balance, d, other) &&
+			memcmp(told, r->told_ports + at, size) == 0 &&
+			memcmp(withheld, r->withheld_ports + at, size) == 0)
+			alike |= stale & -stale;
+	}
+	return alike;
+}
+
+/* Brings what we say on each port of some destinations of a word, of which we said the same, up to
+ * date; by is the transpose of ports. */
+static void retell(struct fabric_reach *r, uint32_t word, uint64_t destinations, uint64_t *ports,
 	const uint64_t *want, uint64_t *by)
 {
-	for (uint32_t w = 0; w < r->port_words; w++) {
-		for (uint64_t changed = ports[w] ^ want[w]; changed != 0; changed &= changed - 1) {
+	uint64_t *first = ports + (size_t)(word * 64 + (uint32_t)__builtin_ctzll(destinations)) *
+					  r->port_words;
+	bool same = true;
+
+	for (uint32_t w = 0; w < r->port_words; w++)
+		for (uint64_t changed = first[w] ^ want[w]; changed != 0; changed &= changed - 1) {
 			uint32_t port = w * 64 + (uint32_t)__builtin_ctzll(changed);
 
-			set_bit(by + (size_t)port * r->switch_words, destination,
-				dsf_bitset_has(want, port));
+			by[(size_t)port * r->switch_words + word] ^= destinations;
 			want_send(r, port);
+			same = false;
 		}
-		ports[w] = want[w];
+	for (; !same && destinations != 0; destinations &= destinations - 1)
+		memcpy(ports + (size_t)(word * 64 + (uint32_t)__builtin_ctzll(destinations)) *
+					r->port_words,
+			want, r->port_words * sizeof(*want));
+}
+
+/* Balances destinations of a word anew. */
+static void balance(struct fabric_reach *r, uint32_t word, uint64_t stale)
+{
+	uint64_t told[DSF_BITSET_WORDS(PORTS_MAX)], withheld[DSF_BITSET_WORDS(PORTS_MAX)];
+
+	while (stale != 0) {
+		uint64_t alike = find_alike(r, word, stale);
+		uint32_t destination = word * 64 + (uint32_t)__builtin_ctzll(alike);
+		bool reachable = dsf_bitset_has(r->unbalanced, destination);
+
+		fabric_balance_tell(&r->balance, destination,
+			dsf_bitset_has(r->direct, destination), told, withheld);
+		for (uint32_t w = 0; w < r->port_words; w++)
+			withheld[w] = reachable ? withheld[w] & ~told[w] : 0;
+		retell(r, word, alike, r->told_ports, told, r->tell);
+		retell(r, word, alike, r->withheld_ports, withheld, r->withhold);
+		stale &= ~alike;
 	}
 }
 
-/* Balances a destination anew. */
-static void balance(struct fabric_reach *r, uint32_t destination)
+/* Tells the trace which destinations of a word only balance keeps us from. */
+static void tell_cut(struct fabric_reach *r, uint32_t word, dsf_instant now)
 {
-	uint64_t told[DSF_BITSET_WORDS(PORTS_MAX)], withheld[DSF_BITSET_WORDS(PORTS_MAX)];
-	size_t at = (size_t)destination * r->port_words;
-	bool reachable = dsf_bitset_has(r->unbalanced, destination);
+	uint64_t cut = r->unbalanced[word] & ~r->any[word];
+	uint64_t changed = (cut ^ r->cut[word]) & r->stale[word];
 
-	fabric_balance_tell(
-		&r->balance, destination, dsf_bitset_has(r->direct, destination), told, withheld);
-	for (uint32_t w = 0; w < r->port_words; w++)
-		withheld[w] = reachable ? withheld[w] & ~told[w] : 0;
-	retell(r, destination, r->told_ports + at, told, r->tell);
-	retell(r, destination, r->withheld_ports + at, withheld, r->withhold);
+	r->cut[word] ^= changed;
+	for (; changed != 0; changed &= changed - 1)
+		dsf_trace_emit(r->trace, now,
+			cut & changed & -changed ? DSF_EVENT_BALANCE_CUT : DSF_EVENT_BALANCE_BACK,
+			r->node, word * 64 + (uint32_t)__builtin_ctzll(changed), 0);
 }
 
 /* Ends every change: looks at the destinations that it concerned. */
@@ -255,18 +312,13 @@ static void settle(struct fabric_reach *r, dsf_instant now)
 	if (!r->stale_any)
 		return;
 	r->stale_any = false;
-	for (uint32_t d = dsf_bitset_next(r->stale, 0, r->switches_count); d < r->switches_count;
-		d = dsf_bitset_next(r->stale, d + 1, r->switches_count)) {
-		bool cut = fabric_reach_cut(r, d);
-
-		dsf_bitset_remove(r->stale, d);
-		if (r->balance.memory != NULL) /* an interface node tells of itself alone */
-			balance(r, d);
-		if (cut == dsf_bitset_has(r->cut, d))
+	for (uint32_t w = 0; w < r->switch_words; w++) {
+		if (r->stale[w] == 0)
 			continue;
-		set_bit(r->cut, d, cut);
-		dsf_trace_emit(r->trace, now, cut ? DSF_EVENT_BALANCE_CUT : DSF_EVENT_BALANCE_BACK,
-			r->node, d, 0);
+		if (r->balance.memory != NULL) /* an interface node tells of itself alone */
+			balance(r, w, r->stale[w]);
+		tell_cut(r, w, now);
+		r->stale[w] = 0;
 	}
 }
 
@@ -407,9 +459,13 @@ static uint64_t load_word(const uint8_t *bits, uint32_t at, uint32_t count)
 {
 	uint64_t word = 0;
 
-	for (uint32_t i = 0; bits != NULL && i < 8 && at + i * 8 < count; i++)
+	if (bits == NULL)
+		return 0;
+	if (count - at >= 64)
+		return dsf_load_le64(bits + at / 8);
+	for (uint32_t i = 0; at + i * 8 < count; i++)
 		word |= (uint64_t)bits[at / 8 + i] << (8 * i);
-	return count - at < 64 ? word & ((1ull << (count - at)) - 1) : word;
+	return word & ((1ull << (count - at)) - 1);
 }
 
 /* A peer's sets, from its first cell on. */
@@ -560,8 +616,15 @@ static uint32_t cell_switches(const struct fabric_reach *r, uint32_t bitmaps)
 static void write_bitmap(
 	struct dsf_writer *out, const uint64_t *set, uint32_t first, uint32_t count)
 {
-	for (uint32_t at = 0; at < count; at += 8)
-		dsf_writer_be(out, set[(first + at) / 64] >> ((first + at) % 64) & 0xff, 1);
+	uint8_t *room = dsf_writer_room(out, (count + 7) / 8);
+	uint32_t at = 0;
+
+	if (room == NULL)
+		return;
+	for (; count - at >= 64; at += 64)
+		dsf_store_le64(room + at / 8, set[(first + at) / 64]);
+	for (; at < count; at += 8)
+		room[at / 8] = (uint8_t)(set[(first + at) / 64] >> (at % 64));
 }
 
 size_t fabric_reach_output(
@@ -591,11 +654,13 @@ bool fabric_reach_next_changed(struct fabric_reach *r, uint32_t *destination)
 
 	if (!r->changed_any)
 		return false;
-	next = dsf_bitset_next(r->changed, 0, r->switches_count);
+	next = dsf_bitset_next(r->changed, r->changed_word * 64, r->switches_count);
 	if (next >= r->switches_count) {
 		r->changed_any = false;
+		r->changed_word = r->switch_words;
 		return false;
 	}
+	r->changed_word = next / 64;
 	dsf_bitset_remove(r->changed, next);
 	*destination = next;
 	return true;

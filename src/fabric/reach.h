@@ -22,8 +22,8 @@
  *
  * Incremental: sets are bitsets over switch indexes (what a link reaches) and over port numbers (by
  * which links a destination is reached, on which it is told), kept both ways. A cell is compared
- * with the last one by words; a destination whose links changed is balanced anew, once a cell; a
- * port on which that changed something speaks. A link that dies or comes changes groups, and so
+ * with the last one by words; a destination whose links changed is balanced anew, once a cell, at one
+ * go with those to which the same happens; a port on which that changed something speaks. A link that dies or comes changes groups, and so
  * concerns all destinations, but only those on which its groups' answer differs cost a message.
  */
 #ifndef DSF_FABRIC_REACH_H
@@ -96,6 +96,7 @@ struct fabric_reach {
 	uint64_t *cut; /* destinations that only balance keeps us from, as last told the trace */
 	bool stale_any;
 	uint64_t *changed; /* destinations whose ports changed since fabric_reach_next_changed */
+	uint32_t changed_word; /* none below this word */
 	bool changed_any;
 	uint64_t *wants; /* [port_words]: ports that want a reachability cell */
 	uint32_t wants_count;

@@ -93,6 +93,10 @@ static void fixed_offsets(void)
 	dsf_store_be64(bytes + 1, 0x0102030405060708ull);
 	TAP_OK(bytes[1] == 1 && bytes[8] == 8, "store 64 unaligned");
 	TAP_EQ(dsf_load_be64(bytes + 1), 0x0102030405060708ull, "load 64 unaligned");
+	TAP_EQ(dsf_load_le64(bytes + 1), 0x0807060504030201ull, "the other way round");
+	dsf_store_le64(bytes + 1, 0x0102030405060708ull);
+	TAP_EQ(dsf_load_be64(bytes + 1), 0x0807060504030201ull, "store the other way round");
+	dsf_store_be64(bytes + 1, 0x0102030405060708ull);
 }
 
 int main(void)
