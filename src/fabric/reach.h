@@ -22,9 +22,10 @@
  *
  * Incremental: sets are bitsets over switch indexes (what a link reaches) and over port numbers (by
  * which links a destination is reached, on which it is told), kept both ways. A cell is compared
- * with the last one by words; a destination whose links changed is balanced anew, once a cell, at one
- * go with those to which the same happens; a port on which that changed something speaks. A link that dies or comes changes groups, and so
- * concerns all destinations, but only those on which its groups' answer differs cost a message.
+ * with the last one by words; a destination whose links changed is balanced anew, once a cell, in
+ * one go with those that change alike; a port on which that changed something speaks. A link that
+ * dies or comes changes groups, and so concerns all destinations, but only those on which its
+ * groups' answer differs cost a message.
  */
 #ifndef DSF_FABRIC_REACH_H
 #define DSF_FABRIC_REACH_H
