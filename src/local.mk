@@ -57,6 +57,12 @@ libmetaroce_la_SOURCES += src/metaroce/share.c src/metaroce/share.h
 libmetaroce_la_SOURCES += src/metaroce/spray.c
 libmetaroce_la_SOURCES += src/metaroce/wire.c src/metaroce/wire.h
 
+noinst_LTLIBRARIES += libbgp.la
+libbgp_la_SOURCES =
+libbgp_la_SOURCES += src/bgp/attributes.c src/bgp/attributes.h
+libbgp_la_SOURCES += src/bgp/update.c src/bgp/update.h
+libbgp_la_SOURCES += src/bgp/wire.c src/bgp/wire.h
+
 noinst_LTLIBRARIES += libworkload.la
 libworkload_la_SOURCES =
 libworkload_la_SOURCES += src/workload/pattern.c src/workload/pattern.h
@@ -259,8 +265,8 @@ libcli_la_SOURCES += src/cli/workload.c src/cli/workload.h
 libcli_la_SOURCES += src/cli/units.c src/cli/units.h
 
 # What a program links: users before what they use.
-DSF_CORE_LIBS = libsim.la libview.la libnode.la libtopo.la libworkload.la libmetaroce.la libip.la \
-	libfabric.la libbase.la $(CJSON_LIBS)
+DSF_CORE_LIBS = libsim.la libview.la libnode.la libtopo.la libworkload.la libmetaroce.la libbgp.la \
+	libip.la libfabric.la libbase.la $(CJSON_LIBS)
 DSF_LIVE_LIBS = libcli.la libdsfuring.la libnetns.la $(DSF_CORE_LIBS) $(URING_LIBS) $(MNL_LIBS) \
 	$(NLROUTE_LIBS)
 

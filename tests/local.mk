@@ -55,6 +55,10 @@ UNIT_TESTS += tests/unit/view_show
 UNIT_TESTS += tests/unit/metaroce_core
 UNIT_TESTS += tests/unit/metaroce_wire
 
+# bgp
+UNIT_TESTS += tests/unit/bgp_update
+UNIT_TESTS += tests/unit/bgp_wire
+
 # workload
 UNIT_TESTS += tests/unit/workload_pattern
 
@@ -121,6 +125,7 @@ SIM_TESTS += tests/sim/metaroce_host
 SIM_TESTS += tests/sim/metaroce_write
 
 FUZZ_TARGETS =
+FUZZ_TARGETS += tests/fuzz/bgp_wire
 FUZZ_TARGETS += tests/fuzz/metaroce_state
 FUZZ_TARGETS += tests/fuzz/metaroce_wire
 FUZZ_TARGETS += tests/fuzz/cli_json_span
