@@ -29,8 +29,10 @@
 #define POLL_DIVISOR 8
 /* Wall time without a single byte moved, and fabric time: the run has failed. Transports give up
  * sooner than that. */
-#define STALL_MS   60000
-#define STALL_RTTS 400
+#define STALL_MS        60000
+#define STALL_RTTS      400
+#define STALL_DATAGRAMS 4
+#define PROGRESS_MS     2000 /* before that nobody wants to know how long it takes */
 /* A host that doesn't answer, but isn't dead, is waited for so long. */
 #define SILENT_MS 10000
 #define STOP      "{\"op\":\"workload_stop\"}"
@@ -214,10 +216,20 @@ static int64_t wall_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* A slow flow of datagrams moves nothing between two of them. */
+static uint64_t interval_ns(const struct workload_spec *w)
+{
+	return w->rate_bps == 0 ? 0
+				: dsf_time_of_bytes(STALL_DATAGRAMS * w->size_bytes, w->rate_bps);
+}
+
 static int64_t stall_ms(const struct session *s)
 {
-	uint64_t fabric_ms = STALL_RTTS * s->topo->base_rtt_ns * s->topo->time_dilation / NS_PER_MS;
+	uint64_t ns = STALL_RTTS * s->topo->base_rtt_ns + interval_ns(&s->workload.spec);
+	unsigned __int128 fabric_ms = (unsigned __int128)ns * s->topo->time_dilation / NS_PER_MS;
 
+	if (fabric_ms > INT32_MAX)
+		return INT32_MAX;
 	return fabric_ms > STALL_MS ? (int64_t)fabric_ms : STALL_MS;
 }
 
@@ -228,10 +240,21 @@ static int poll_ms(int64_t elapsed_ms)
 	return part < POLL_MS_MIN ? POLL_MS_MIN : part > POLL_MS_MAX ? POLL_MS_MAX : (int)part;
 }
 
-static void show_progress(const struct session *s)
+/* How far it is, and by that how long it still takes. */
+static void show_progress(const struct session *s, int64_t elapsed_ms)
 {
-	if (!s->options->quiet && !s->options->json && isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%llu bytes moved ", (unsigned long long)s->report->bytes);
+	uint64_t all = (uint64_t)s->workload.spec.iterations * s->workload.spec.flows_count;
+	uint64_t done = s->report->messages;
+
+	if (s->options->quiet || s->options->json || !isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "\r\033[K%" PRIu64 " bytes moved", s->report->bytes);
+	if (all > 0)
+		fprintf(stderr, ", %" PRIu64 " of %" PRIu64 " messages", done, all);
+	if (all > 0 && done > 0 && elapsed_ms > PROGRESS_MS)
+		fprintf(stderr, ", about %.0f s more",
+			(double)elapsed_ms / 1e3 * ((double)all / (double)done - 1));
+	fflush(stderr);
 }
 
 /* Until every flow is done, nothing moves any more, or a signal came. CLI_OK: done. */
@@ -246,7 +269,7 @@ static int follow(struct session *s)
 			return 128 + interrupted;
 		if (!collect(s))
 			return CLI_FAILED;
-		show_progress(s);
+		show_progress(s, wall_ms() - begun_at);
 		if (!s->silent)
 			heard_at = wall_ms();
 		/* What only hasn't answered in time is not gone. */

@@ -220,7 +220,7 @@ bool metaroce_path_look(const struct metaroce *m, uint64_t *cursor, struct metar
 		if (c == NULL || !metaroce_conn_is_open(c) || index >= c->paths_count)
 			continue;
 		p = &c->paths[index];
-		*view = (struct metaroce_path_view){ .connection = slot,
+		*view = (struct metaroce_path_view){ .connection = c->id,
 			.path = index,
 			.plane = p->plane,
 			.source_port = p->source_port,

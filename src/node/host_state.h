@@ -28,8 +28,8 @@
 /* ACKs and the handshake go in class nc: behind data of the other direction they would double the
  * round trip they are to measure. They are about 1.5 % of the data. */
 #define NODE_HOST_CONTROL_DSCP 48u
-/* Header of a datagram: run 4, flow 4, sequence 8. */
-#define NODE_HOST_UDP_HEAD 16u
+/* Header of a datagram: run 4, flow 4, sequence 8, fabric instant of its sending 8. */
+#define NODE_HOST_UDP_HEAD 24u
 /* A datagram flow remembers so many of its latest sequence numbers. */
 #define NODE_HOST_UDP_WINDOW 4096u
 

@@ -23,7 +23,9 @@ int node_host_udp_open(struct node_host *h, struct node_host_flow *flow)
 	uint32_t usable = 0;
 
 	flow->udp = dsf_memory_new(h->memory, sizeof(*flow->udp));
-	if (flow->udp == NULL)
+	if (!flow->sender)
+		flow->fct = dsf_memory_new(h->memory, sizeof(*flow->fct));
+	if (flow->udp == NULL || (flow->fct == NULL && !flow->sender))
 		return -DSF_E_NOMEM;
 	flow->udp->flow = flow;
 	for (uint32_t plane = 0; plane < h->topo->planes && plane < METAROCE_PLANES_MAX; plane++) {
@@ -84,6 +86,8 @@ void node_host_udp_due(struct node_host *h, struct node_host_flow *flow, dsf_ins
 		flow->stopped = true;
 	if (flow->stopped || (h->spec.iterations > 0 && flow->posted >= h->spec.iterations)) {
 		metaroce_list_remove(&u->link);
+		flow->last_at =
+			now; /* the last datagram's turn is over when the next one's comes */
 		node_host_flow_ended(h, flow, now);
 		return;
 	}
@@ -127,6 +131,7 @@ bool node_host_udp_output(struct node_host *h, struct node_host_port *p,
 	dsf_store_be32(head, h->run);
 	dsf_store_be32(head + 4, flow->index);
 	dsf_store_be64(head + 8, flow->posted);
+	dsf_store_be64(head + 16, now.ns);
 	d.target = flow->peer.address[p->plane];
 	d.source_port = source_port(flow);
 	d.memory = flow->memory;
@@ -136,7 +141,6 @@ bool node_host_udp_output(struct node_host *h, struct node_host_port *p,
 	flow->posted++;
 	flow->completed++;
 	flow->bytes += h->spec.size_bytes;
-	flow->last_at = now;
 	u->next_at = dsf_time_after(u->next_at, u->interval_ns);
 	behind_ns = BEHIND_MAX * u->interval_ns;
 	if (u->next_at.ns + behind_ns < now.ns)
@@ -231,5 +235,7 @@ int node_host_udp_input(struct node_host *h, struct node_host_port *p, const str
 	if (dsf_time_is_never(flow->first_at))
 		flow->first_at = now;
 	flow->last_at = now;
+	dsf_histogram_add(
+		flow->fct, dsf_time_since((dsf_instant){ dsf_load_be64(head + 16) }, now));
 	return 0;
 }

@@ -92,6 +92,8 @@ int node_report_add(struct node_report *r, const struct node_row_flow *row)
 	if (f == NULL)
 		return -DSF_E_UNKNOWN;
 	r->ecn_marks += row->ecn_marks; /* a half counts what came marked to it */
+	if (row->fct != NULL)
+		dsf_histogram_merge(&r->fct, row->fct);
 	if (row->sender) {
 		f->sender_seen = true;
 		f->sender_done = row->done;
@@ -99,8 +101,6 @@ int node_report_add(struct node_report *r, const struct node_row_flow *row)
 		f->failed = row->lost;
 		f->first_at = row->first_at;
 		f->completed_at = row->last_at;
-		if (row->fct != NULL)
-			dsf_histogram_merge(&r->fct, row->fct);
 		r->retransmits += row->retransmits;
 		return 0;
 	}

@@ -129,16 +129,17 @@ struct node_row_qp {
 
 /* Hosts, NODE_QUERY_WORKLOAD: one per flow that this host sends or receives. */
 struct node_row_flow {
-	uint32_t source, target;         /* ranks */
-	bool sender;                     /* this row is the sender's half */
-	bool done;                       /* nothing more will happen on this half */
-	uint64_t messages;               /* sent and completed, or received whole */
-	uint64_t bytes;                  /* payload */
-	uint64_t bytes_wrong;            /* payload that was not what it should be */
-	uint64_t lost, duplicated;       /* udp: datagrams; else messages */
-	uint64_t reordered;              /* udp: datagrams that came after a later one */
-	dsf_instant first_at, last_at;   /* first send or arrival, last completion or arrival */
-	const struct dsf_histogram *fct; /* sender: completion times of messages; NULL: none */
+	uint32_t source, target;       /* ranks */
+	bool sender;                   /* this row is the sender's half */
+	bool done;                     /* nothing more will happen on this half */
+	uint64_t messages;             /* sent and completed, or received whole */
+	uint64_t bytes;                /* payload */
+	uint64_t bytes_wrong;          /* payload that was not what it should be */
+	uint64_t lost, duplicated;     /* udp: datagrams; else messages */
+	uint64_t reordered;            /* udp: datagrams that came after a later one */
+	dsf_instant first_at, last_at; /* first send or arrival, last completion or arrival */
+	/* Sender: completion times of messages; udp, receiver: from sending to arrival. NULL: none. */
+	const struct dsf_histogram *fct;
 	uint64_t retransmits, ecn_marks;
 };
 

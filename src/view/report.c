@@ -186,7 +186,7 @@ char *view_report_text(const cJSON *report)
 		" bytes wrong, %" PRIu64 " lost, %" PRIu64 " duplicated\n"
 		"crossed     %.1f %% one switch, %.1f %% the zone, %.1f %% the spine, %.1f %% L3\n"
 		"goodput     %.4g Gbit/s, %.1f %% of ideal, in %.4g ms; Jain's index %.4f\n"
-		"completion  p50 %.4g us, p99 %.4g us, max %.4g us\n"
+		"%s p50 %.4g us, p99 %.4g us, max %.4g us\n"
 		"losses      %" PRIu64 " drops in the network, %" PRIu64 " retransmits, %" PRIu64
 		" ECN marks\n",
 		view_json_text(report, "workload"), view_json_text(report, "transport"),
@@ -198,8 +198,10 @@ char *view_report_text(const cJSON *report)
 		share(report, "bytes_local"), share(report, "bytes_zone"),
 		share(report, "bytes_spine"), share(report, "bytes_l3"), goodput / 1e9,
 		ideal > 0 ? 100 * goodput / ideal : 0, number(report, "duration_ns") / 1e6,
-		jain != NULL ? jain->valuedouble : 0, number(fct, "p50") / 1e3,
-		number(fct, "p99") / 1e3, number(fct, "max") / 1e3,
+		jain != NULL ? jain->valuedouble : 0,
+		strcmp(view_json_text(report, "workload"), "udp") == 0 ? "latency    "
+								       : "completion ",
+		number(fct, "p50") / 1e3, number(fct, "p99") / 1e3, number(fct, "max") / 1e3,
 		view_json_u64(report, "network_drops"), view_json_u64(report, "retransmits"),
 		view_json_u64(report, "ecn_marks"));
 	if (size > 0 && size < TEXT_MAX)

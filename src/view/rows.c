@@ -252,7 +252,9 @@ static bool path_row(cJSON *o, const struct node_row_path *r)
 	       ADD_NUMBERS(o, { "connection", r->connection }, { "path", r->path },
 		       { "plane", r->plane }, { "udp_source_port", r->udp_source_port }) &&
 	       view_json_add_text(o, "state", states[r->state]) &&
-	       ADD_NUMBERS(o, { "rtt_ns", r->rtt_ns }, { "cwnd_bytes", r->cwnd_bytes }) &&
+	       (r->rtt_ns > 0 ? view_json_add_u64(o, "rtt_ns", r->rtt_ns) /* null: none measured */
+			      : view_json_add(o, "rtt_ns", cJSON_CreateNull())) &&
+	       view_json_add_u64(o, "cwnd_bytes", r->cwnd_bytes) &&
 	       view_json_add(o, "ecn_fraction", cJSON_CreateNumber(r->ecn_ppm / 1e6)) &&
 	       ADD_NUMBERS(o, { "bytes", r->bytes }, { "retransmits", r->retransmits });
 }
