@@ -69,6 +69,19 @@ static int allocate(struct fabric_reach *r)
 		       : 0;
 }
 
+/* Cells carry the words of the switches that may be told of: a lab may have many fabrics. */
+static void init_range(struct fabric_reach *r, const uint64_t *expected)
+{
+	r->first_word = expected == NULL ? 0 : r->self / 64;
+	r->end_word = expected == NULL ? r->switch_words : r->first_word + 1;
+	for (uint32_t w = 0; expected != NULL && w < r->switch_words; w++) {
+		if (expected[w] == 0)
+			continue;
+		r->first_word = w < r->first_word ? w : r->first_word;
+		r->end_word = w >= r->end_word ? w + 1 : r->end_word;
+	}
+}
+
 int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
 	const struct fabric_reach_config *config)
 {
@@ -88,6 +101,7 @@ int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
 	r->node = config->node;
 	r->switch_words = DSF_BITSET_WORDS(r->switches_count);
 	r->port_words = DSF_BITSET_WORDS(r->ports_count);
+	init_range(r, config->expected);
 	err = allocate(r);
 	if (err == 0)
 		err = init_telling(r, config);
@@ -598,7 +612,7 @@ static const uint64_t *withheld_at(const struct fabric_reach *r, uint32_t port)
 	const uint64_t *set =
 		r->withhold == NULL ? NULL : r->withhold + (size_t)port * r->switch_words;
 
-	for (uint32_t w = 0; set != NULL && w < r->switch_words; w++)
+	for (uint32_t w = r->first_word; set != NULL && w < r->end_word; w++)
 		if (set[w] != 0)
 			return set;
 	return NULL;
@@ -632,12 +646,15 @@ size_t fabric_reach_output(
 {
 	uint64_t set[DSF_BITSET_WORDS(SWITCHES_MAX)];
 	const uint64_t *withheld = withheld_at(r, port);
-	uint32_t most = cell_switches(r, withheld == NULL ? 1 : 2), first = part * most, count;
+	uint32_t most = cell_switches(r, withheld == NULL ? 1 : 2), count;
+	uint32_t first = r->first_word * 64 + part * most, end = r->end_word * 64;
 	struct dsf_writer out = { payload, payload + cap, false };
 
-	if (first >= r->switches_count)
+	if (end > r->switches_count)
+		end = r->switches_count;
+	if (first >= end)
 		return 0;
-	count = r->switches_count - first < most ? r->switches_count - first : most;
+	count = end - first < most ? end - first : most;
 	fabric_reach_advertised(r, port, set);
 	dsf_writer_be(&out, first, 2);
 	dsf_writer_be(&out, count, 2);

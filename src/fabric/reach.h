@@ -77,6 +77,7 @@ struct fabric_reach {
 	struct fabric_reach_port *ports;
 	uint32_t ports_count, switches_count;
 	uint32_t switch_words, port_words;
+	uint32_t first_word, end_word; /* of what we may have to tell of: our fabric's switches */
 	uint32_t cell_bytes;
 	uint16_t self;
 	enum fabric_tier tier;
@@ -111,6 +112,7 @@ struct fabric_reach_config {
 	uint16_t self; /* our switch index */
 	enum fabric_tier tier;
 	uint32_t ports_count, switches_count;
+	const uint64_t *expected; /* what a healthy fabric reaches; NULL: anything. Used by init */
 	const struct fabric_peer *peers; /* [ports_count]; used by init */
 	const uint32_t *clusters;        /* [switches_count]; NULL: no spine. Used by init */
 	uint32_t cluster;                /* our own; a leaf's */

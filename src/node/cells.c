@@ -142,6 +142,7 @@ static int init_reach(struct node_cells *c, const struct node_config *config, ds
 		.tier = tier_of(c->self->role),
 		.ports_count = c->self->ports_count,
 		.switches_count = t->switches_count,
+		.expected = c->expected,
 		.clusters = t->switch_cluster,
 		.cluster = c->self->cluster,
 		.balanced = t->fabric.input_balanced,
@@ -184,8 +185,10 @@ int node_cells_init(struct node_cells *c, const struct node_config *config, dsf_
 	if (err == 0)
 		err = fabric_ports_init(&c->ports, c->memory, c->self->ports_count,
 			(uint16_t)c->self->switch_index, c->topo->fabric.train_bytes, config->seed);
-	if (err == 0)
+	if (err == 0) {
+		expect(c);
 		err = init_reach(c, config, now);
+	}
 	if (err == 0)
 		err = fabric_spray_init(&c->spray, c->memory, c->topo->switches_count, config->seed,
 			c->self->switch_index);
@@ -199,7 +202,6 @@ int node_cells_init(struct node_cells *c, const struct node_config *config, dsf_
 		if (!port->ethernet)
 			init_port(c, port);
 	}
-	expect(c);
 	return 0;
 }
 
