@@ -182,8 +182,11 @@ static int print_text(const struct topo *t, const struct topo_plan *p, uint32_t 
 			t->time_dilation, cores, p->dilation);
 	else
 		output_text_add(&text,
-			"\ntime dilation %u on %u cores (quantum asks for %u, load for %u)\n",
-			p->dilation, cores, p->dilation_quantum, p->dilation_load);
+			"\ntime dilation %u on %u cores (quantum asks for %u, load for %u%s)\n",
+			p->dilation, cores, p->dilation_quantum, p->dilation_load,
+			p->dilation < p->dilation_load
+				? "; kept lower, for round trips of a second at most"
+				: "");
 	output_text_add(&text, "a 400G port then sends %s of wall time\n",
 		rate_text(400000000000u / (t->time_dilation ? t->time_dilation : p->dilation), b));
 	output_text_add(&text, "memory       %" PRIu64 " MB live, %u processes\n",
