@@ -233,10 +233,10 @@ static void port_name(const struct topo *t, uint32_t port, char name[TOPO_DRILL_
 
 static bool same_numbers(const struct node_impairment *a, const struct node_impairment *b)
 {
-	struct node_impairment x = *a, y = *b;
+	struct node_impairment x = *a;
 
-	x.silent = y.silent = false;
-	return memcmp(&x, &y, sizeof(x)) == 0;
+	x.silent = b->silent;
+	return node_impairment_equal(&x, b);
 }
 
 static bool set_link(struct chaos *c, const struct node_drill_output *out)
@@ -244,7 +244,7 @@ static bool set_link(struct chaos *c, const struct node_drill_output *out)
 	const struct topo_link *l = &c->topo->links[out->link];
 	struct chaos_link *now = &c->links[out->link];
 	char ends[2][TOPO_DRILL_TARGET_MAX], until[96];
-	const struct node_impairment *i = &out->impairment[0];
+	const struct node_impairment *i = &out->impairment[0], own = node_impairment_own(l);
 	bool sent = true;
 
 	port_name(c->topo, l->port_a, ends[0]);
@@ -261,9 +261,7 @@ static bool set_link(struct chaos *c, const struct node_drill_output *out)
 			",\"jitter_ns\":%" PRIu64 ",\"rate_bps\":%" PRIu64 "}%s}",
 			ends[0], i->loss_ppm, i->corrupt_ppm, i->reorder_ppm, i->delay_ns,
 			i->jitter_ns, i->rate_bps,
-			same_numbers(i, &(struct node_impairment){ .silent = false })
-				? ""
-				: term(c, out, until, sizeof(until)));
+			same_numbers(i, &own) ? "" : term(c, out, until, sizeof(until)));
 	for (int e = 0; e < 2 && sent; e++)
 		if (out->impairment[e].silent != now->impairment[e].silent)
 			sent = hold(c,
@@ -412,6 +410,9 @@ int chaos_open(struct chaos *c, const char *lab, uint64_t epoch_ns)
 	c->links = calloc(c->topo->links_count + 1, sizeof(*c->links));
 	c->fidelity = calloc(1, sizeof(*c->fidelity));
 	c->course = node_drill_new(&config, uring_clock_read(&c->clock));
+	for (uint32_t i = 0; c->links != NULL && i < c->topo->links_count; i++)
+		c->links[i].impairment[0] = c->links[i].impairment[1] =
+			node_impairment_own(&c->topo->links[i]);
 	if (c->links != NULL && c->fidelity != NULL && c->course != NULL)
 		return CLI_OK;
 	log_err("out of memory");

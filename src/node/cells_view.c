@@ -43,7 +43,13 @@ static void view_port(const struct node_cells *c, uint32_t i, node_row_fn row_fn
 		.dropped_tx = p->counters.lost_cells + p->counters.discarded_cells,
 		.lost_rx = r->lost,
 		.corrupt_rx = c->corrupt_rx[i],
-		.queue_bytes = p->queue_bytes };
+		.queue_bytes = p->queue_bytes,
+		.impairment = { .loss_ppm = p->impairment.loss_ppm,
+			.corrupt_ppm = p->impairment.corrupt_ppm,
+			.delay_ns = p->impairment.delay_ns,
+			.jitter_ns = p->impairment.jitter_ns,
+			.reorder_ppm = p->impairment.reorder_ppm,
+			.silent = p->impairment.silent } };
 	row_fn(user, &row);
 }
 

@@ -124,6 +124,9 @@ struct node_drill *node_drill_new(const struct node_drill_config *config, dsf_in
 	}
 	for (uint32_t i = 0; i < t->nodes_count; i++)
 		d->spine |= t->nodes[i].role == TOPO_ROLE_SDSW;
+	for (uint32_t i = 0; i < t->links_count; i++)
+		d->links[i].impairment[0] = d->links[i].impairment[1] =
+			node_impairment_own(&t->links[i]);
 	make_actions(d);
 	node_drill_fault_own_losses(d);
 	d->before_ns = SETTLE_REFRESHES * config->refresh_ns + SETTLE_LOOKS * config->look_min_ns;
@@ -203,9 +206,8 @@ static bool output_node(struct node_drill *d, struct node_drill_output *out)
 
 static bool output_link(struct node_drill *d, struct node_drill_output *out)
 {
-	static const struct node_impairment none;
-
 	for (uint32_t i = 0; i < d->config.topo->links_count; i++) {
+		struct node_impairment own = node_impairment_own(&d->config.topo->links[i]);
 		struct drill_link *l = &d->links[i];
 
 		if (!l->dirty)
@@ -216,9 +218,8 @@ static bool output_link(struct node_drill *d, struct node_drill_output *out)
 			.node = TOPO_NONE,
 			.down = l->down,
 			.impairment = { l->impairment[0], l->impairment[1] },
-			.healthy = !l->down &&
-				   memcmp(&l->impairment[0], &none, sizeof(none)) == 0 &&
-				   memcmp(&l->impairment[1], &none, sizeof(none)) == 0,
+			.healthy = !l->down && node_impairment_equal(&l->impairment[0], &own) &&
+				   node_impairment_equal(&l->impairment[1], &own),
 			.heal_at = node_drill_fault_heal_at(d, i, TOPO_NONE) };
 		return true;
 	}

@@ -113,7 +113,7 @@ static void set_link(struct node_drill *d, uint32_t link)
 	struct drill_link *l = &d->links[link];
 
 	l->down = false;
-	memset(l->impairment, 0, sizeof(l->impairment));
+	l->impairment[0] = l->impairment[1] = node_impairment_own(&t->links[link]);
 	for (uint32_t i = 0; i < d->config.drill->faults_count; i++) {
 		const struct topo_drill_fault *f = &d->config.drill->faults[i];
 

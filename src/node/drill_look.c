@@ -23,10 +23,8 @@ static bool silent(const struct drill_link *l)
 static bool lossy(const struct node_drill *d, uint32_t link)
 {
 	const struct drill_link *l = &d->links[link];
-	const struct topo_link *own = &d->config.topo->links[link];
 
-	return own->loss_ppm > 0 || own->corrupt_ppm > 0 || l->impairment[0].loss_ppm > 0 ||
-	       l->impairment[0].corrupt_ppm > 0;
+	return l->impairment[0].loss_ppm > 0 || l->impairment[0].corrupt_ppm > 0;
 }
 
 static bool has_carrier(const struct node_drill *d, uint32_t link)
@@ -441,12 +439,13 @@ void node_drill_look_begin(struct node_drill *d)
 	node_drill_look_expect(d);
 }
 
-static bool is_impaired(const struct drill_link *l)
+static bool is_impaired(const struct node_drill *d, uint32_t link)
 {
-	static const struct node_impairment none;
+	struct node_impairment own = node_impairment_own(&d->config.topo->links[link]);
+	const struct drill_link *l = &d->links[link];
 
-	return memcmp(&l->impairment[0], &none, sizeof(none)) != 0 ||
-	       memcmp(&l->impairment[1], &none, sizeof(none)) != 0;
+	return !node_impairment_equal(&l->impairment[0], &own) ||
+	       !node_impairment_equal(&l->impairment[1], &own);
 }
 
 static void check_end(struct node_drill *d, uint32_t port)
@@ -508,7 +507,7 @@ bool node_drill_look_end(struct node_drill *d, dsf_instant now)
 		const struct drill_link *l = &d->links[i];
 
 		if (l->asked_known &&
-			(l->asked_down != l->down || l->asked_impaired != is_impaired(l)))
+			(l->asked_down != l->down || l->asked_impaired != is_impaired(d, i)))
 			misfit(d, TOPO_DRILL_LINKS,
 				(struct node_drill_breach){ .kind = NODE_DRILL_ASKED,
 					.node = t->ports[t->links[i].port_a].node,

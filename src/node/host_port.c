@@ -17,9 +17,7 @@ int node_host_port_init(struct node_host *h, struct node_host_port *p, uint32_t 
 	p->view.port = number;
 	metaroce_list_init(&p->datagrams);
 	dsf_rng_fork(&p->rng, h->seed, RNG_KIND, (uint64_t)h->index << 16 | number);
-	impairment = (struct node_impairment){ .loss_ppm = p->link->loss_ppm,
-		.corrupt_ppm = p->link->corrupt_ppm,
-		.jitter_ns = p->link->jitter_ns };
+	impairment = node_impairment_own(p->link);
 	node_host_port_impair(p, &impairment);
 	return p->rail < h->nics_count && p->plane < METAROCE_PLANES_MAX ? 0 : -DSF_E_BADFIELD;
 }

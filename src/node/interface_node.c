@@ -91,9 +91,7 @@ static int init_ethernet(
 	for (uint32_t i = 0; i < n->self->ports_count; i++) {
 		const struct topo_port *port = topo_node_port(n->topo, n->self, i);
 		const struct topo_link *link = &n->topo->links[port->link];
-		struct node_impairment impairment = { .loss_ppm = link->loss_ppm,
-			.corrupt_ppm = link->corrupt_ppm,
-			.jitter_ns = link->jitter_ns };
+		struct node_impairment impairment = node_impairment_own(link);
 
 		if (!port->ethernet)
 			continue;

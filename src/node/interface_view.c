@@ -14,7 +14,8 @@ static void view_ethernet_port(
 		.frames_rx = p->frames_rx,
 		.bytes_tx = p->bytes_tx,
 		.bytes_rx = p->bytes_rx,
-		.dropped_tx = p->dropped + p->impaired + p->corrupted };
+		.dropped_tx = p->dropped + p->impaired + p->corrupted,
+		.impairment = p->impairment };
 	row_fn(user, &row);
 }
 

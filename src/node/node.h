@@ -153,6 +153,23 @@ struct node_impairment {
 	bool silent;       /* one-way silence: nothing leaves this end, carrier stays */
 };
 
+/* What the lab file says of a link: both ends start with it, a reset goes back to it. */
+static inline struct node_impairment node_impairment_own(const struct topo_link *link)
+{
+	return (struct node_impairment){ .loss_ppm = link->loss_ppm,
+		.corrupt_ppm = link->corrupt_ppm,
+		.jitter_ns = link->jitter_ns };
+}
+
+static inline bool node_impairment_equal(
+	const struct node_impairment *a, const struct node_impairment *b)
+{
+	return a->loss_ppm == b->loss_ppm && a->corrupt_ppm == b->corrupt_ppm &&
+	       a->delay_ns == b->delay_ns && a->jitter_ns == b->jitter_ns &&
+	       a->reorder_ppm == b->reorder_ppm && a->rate_bps == b->rate_bps &&
+	       a->silent == b->silent;
+}
+
 enum node_command_kind {
 	NODE_COMMAND_IMPAIR,         /* port, impairment: the whole state, not a change */
 	NODE_COMMAND_WORKLOAD_START, /* hosts: spec, copied */

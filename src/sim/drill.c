@@ -124,6 +124,8 @@ int sim_drill_run(
 	p.impairments = calloc(t->ports_count + 1, sizeof(*p.impairments));
 	if (p.impairments == NULL)
 		return -DSF_E_NOMEM;
+	for (uint32_t i = 0; i < t->ports_count; i++)
+		p.impairments[i] = node_impairment_own(&t->links[t->ports[i].link]);
 	while (err == 0 && !node_drill_done(d)) {
 		node_drill_expire(d, sim_now(s));
 		while (err == 0 && node_drill_output(d, &out, sim_now(s)))

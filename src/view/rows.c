@@ -86,6 +86,45 @@ static cJSON *port_names(const struct topo *t, uint32_t node, const uint64_t *se
 	return array;
 }
 
+cJSON *view_impairment(const struct node_impairment *i, const struct node_impairment *base)
+{
+	const struct {
+		const char *key;
+		uint64_t value, base;
+	} knobs[] = { { "loss_ppm", i->loss_ppm, base->loss_ppm },
+		{ "corrupt_ppm", i->corrupt_ppm, base->corrupt_ppm },
+		{ "reorder_ppm", i->reorder_ppm, base->reorder_ppm },
+		{ "delay_ns", i->delay_ns, base->delay_ns },
+		{ "jitter_ns", i->jitter_ns, base->jitter_ns },
+		{ "rate_bps", i->rate_bps, base->rate_bps } };
+	cJSON *o = cJSON_CreateObject();
+
+	for (size_t k = 0; o != NULL && k < ARRAY_COUNT(knobs); k++) {
+		if (knobs[k].value != knobs[k].base &&
+			!view_json_add_u64(o, knobs[k].key, knobs[k].value)) {
+			cJSON_Delete(o);
+			return NULL;
+		}
+	}
+	return o;
+}
+
+/* What impairs the port, if anything does; the rate is told anyway. */
+static bool add_impairment(cJSON *o, const struct node_impairment *i)
+{
+	struct node_impairment none = { .rate_bps = i->rate_bps };
+	cJSON *impairment;
+
+	if (node_impairment_equal(i, &none))
+		return view_json_add_text(o, "impairment", NULL);
+	impairment = view_impairment(i, &none);
+	if (impairment != NULL && i->silent && !view_json_add_bool(impairment, "silent", true)) {
+		cJSON_Delete(impairment);
+		return false;
+	}
+	return view_json_add(o, "impairment", impairment);
+}
+
 static bool port_row(cJSON *o, const struct topo *t, uint32_t node, const struct node_row_port *r)
 {
 	char peer[PORT_NAME_MAX];
@@ -107,7 +146,8 @@ static bool port_row(cJSON *o, const struct topo *t, uint32_t node, const struct
 		       { "cells_rx", r->cells_rx }, { "cell_bytes_tx", r->cell_bytes_tx },
 		       { "cell_bytes_rx", r->cell_bytes_rx }, { "dropped_tx", r->dropped_tx },
 		       { "lost_rx", r->lost_rx }, { "corrupt_rx", r->corrupt_rx },
-		       { "queue_bytes", r->queue_bytes });
+		       { "queue_bytes", r->queue_bytes }) &&
+	       add_impairment(o, &r->impairment);
 }
 
 /* Inputs that were dropped, by cause; causes that never happened are left out. */

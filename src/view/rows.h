@@ -38,6 +38,10 @@ void view_rows_begin(
 /* A node_row_fn: user is the struct view_rows. */
 void view_rows_append(void *user, const struct node_row *row);
 
+/* What an impairment has other than base, silence left out: an object, the caller's. NULL when
+ * memory was short. */
+cJSON *view_impairment(const struct node_impairment *i, const struct node_impairment *base);
+
 /* The array, which the caller owns; NULL when memory was short. */
 cJSON *view_rows_finish(struct view_rows *v);
 

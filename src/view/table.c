@@ -103,6 +103,22 @@ static void put_string(struct text *t, const char *string)
 		text_put(t, (unsigned char)*string < ' ' || *string == 127 ? "?" : string, 1);
 }
 
+/* "delay_ns 500, silent" */
+static void put_members(struct text *t, const cJSON *object)
+{
+	const cJSON *member;
+
+	cJSON_ArrayForEach(member, object)
+	{
+		if (member != object->child)
+			text_put(t, ", ", 2);
+		put_string(t, member->string);
+		if (cJSON_IsTrue(member))
+			continue;
+		text_print(t, " %" PRIu64, view_json_u64(object, member->string));
+	}
+}
+
 static void put_cell(struct text *t, const cJSON *row, const struct view_table_column *column)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, column->key), *member;
@@ -120,6 +136,8 @@ static void put_cell(struct text *t, const cJSON *row, const struct view_table_c
 				text_put(t, ",", 1);
 			put_string(t, cJSON_IsString(member) ? member->valuestring : "?");
 		}
+	} else if (cJSON_IsObject(item) && item->child != NULL) {
+		put_members(t, item);
 	} else {
 		text_put(t, "-", 1);
 	}
