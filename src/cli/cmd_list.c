@@ -7,55 +7,59 @@
 #include "cli/log.h"
 #include "cli/output.h"
 
-#define ANSWER_MS 2000 /* a lab that is busy starting is listed all the same */
+#define ANSWER_MS 500 /* a lab that is busy starting is listed all the same */
 
-/* The lab's status; NULL: it gives none. */
+/* What the lab says of itself; NULL: nothing. */
 static cJSON *ask(const char *lab)
 {
 	struct lab_client client;
-	cJSON *answer = NULL, *status;
+	cJSON *answer = NULL, *about;
 	size_t size;
 	char *line;
 	int err;
 
 	if (lab_client_open(&client, lab) < 0)
 		return NULL;
-	if (lab_client_send(&client, "{\"op\":\"status\"}") == 0) {
+	if (lab_client_send(&client, "{\"op\":\"lab\"}") == 0) {
 		line = lab_client_receive(&client, ANSWER_MS, &size, &err);
 		answer = line != NULL ? cJSON_ParseWithLength(line, size) : NULL;
 	}
 	lab_client_close(&client);
-	status = cJSON_DetachItemFromObjectCaseSensitive(answer, "result");
+	about = cJSON_DetachItemFromObjectCaseSensitive(answer, "result");
 	cJSON_Delete(answer);
-	return status;
+	return about;
+}
+
+static void add_number(cJSON *row, const cJSON *about, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(about, key);
+
+	if (cJSON_IsNumber(item))
+		cJSON_AddNumberToObject(row, key, item->valuedouble);
+	else
+		cJSON_AddNullToObject(row, key);
 }
 
 static void add_lab(cJSON *array, const char *lab)
 {
 	bool running = lab_running(lab);
-	cJSON *status = running ? ask(lab) : NULL, *row = cJSON_CreateObject();
-	const cJSON *dilation = cJSON_GetObjectItemCaseSensitive(status, "time_dilation");
+	cJSON *about = running ? ask(lab) : NULL, *row = cJSON_CreateObject();
 	pid_t pid = running ? lab_lock_owner(lab) : 0;
 
 	cJSON_AddStringToObject(row, "lab", lab);
-	if (status != NULL)
-		cJSON_AddStringToObject(row, "state", lab_status_text(status, "state"));
+	if (about != NULL)
+		cJSON_AddStringToObject(row, "state", lab_status_text(about, "state"));
 	else
 		cJSON_AddStringToObject(row, "state", running ? "unknown" : "failed");
-	cJSON_AddNumberToObject(row, "nodes",
-		cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(status, "nodes")));
-	cJSON_AddNumberToObject(row, "links",
-		cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(status, "links")));
-	if (cJSON_IsNumber(dilation))
-		cJSON_AddNumberToObject(row, "time_dilation", dilation->valuedouble);
-	else
-		cJSON_AddNullToObject(row, "time_dilation");
+	add_number(row, about, "nodes");
+	add_number(row, about, "links");
+	add_number(row, about, "time_dilation");
 	if (pid > 0)
 		cJSON_AddNumberToObject(row, "pid", pid);
 	else
 		cJSON_AddNullToObject(row, "pid");
 	cJSON_AddItemToArray(array, row);
-	cJSON_Delete(status);
+	cJSON_Delete(about);
 }
 
 static void add_cell(struct output_table *table, const cJSON *row, const char *key)

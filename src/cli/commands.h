@@ -9,6 +9,7 @@ extern const struct cli_command cmd_capture;
 extern const struct cli_command cmd_chaos;
 extern const struct cli_command cmd_doctor;
 extern const struct cli_command cmd_down;
+extern const struct cli_command cmd_events;
 extern const struct cli_command cmd_exec;
 extern const struct cli_command cmd_expand;
 extern const struct cli_command cmd_graph;

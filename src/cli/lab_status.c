@@ -80,29 +80,61 @@ static void add_nodes(const cJSON *nodes, struct output_text *text)
 	output_table_end(&table, text);
 }
 
-/* Only those that aren't up: a lab has thousands of others. */
+static void add_knob(char *text, size_t cap, const char *key, const cJSON *value)
+{
+	size_t size = strlen(text);
+	const char *gap = size > 0 ? ", " : "";
+
+	if (cJSON_IsString(value))
+		snprintf(text + size, cap - size, "%s%s %s", gap, key, value->valuestring);
+	else
+		snprintf(text + size, cap - size, "%s%s %.0f", gap, key, value->valuedouble);
+}
+
+/* "loss_ppm 10000, silent x-rdsw0:fab0" */
+static void add_impairment(struct output_table *table, const cJSON *impairment)
+{
+	char text[256] = "";
+	const cJSON *knob, *end;
+
+	cJSON_ArrayForEach(knob, impairment)
+	{
+		const cJSON *values = cJSON_IsArray(knob) ? knob->child : knob;
+
+		add_knob(text, sizeof(text), knob->string, values);
+		for (end = knob != values ? values->next : NULL; end != NULL; end = end->next)
+			add_knob(text, sizeof(text), knob->string, end);
+	}
+	output_table_cell(table, "%s", text[0] != '\0' ? text : "-");
+}
+
+/* Only those that aren't up or are impaired: a lab has thousands of others. */
 static void add_links(const cJSON *links, struct output_text *text)
 {
-	static const char *const titles[] = { "LINK", "TO", "KIND", "STATE" };
+	static const char *const titles[] = { "LINK", "TO", "KIND", "STATE", "IMPAIRED" };
 	struct output_table table;
 	const cJSON *link;
-	int count = 0, up = 0;
+	int count = 0, up = 0, shown = 0;
 
-	output_table_begin(&table, 4, titles);
+	output_table_begin(&table, 5, titles);
 	cJSON_ArrayForEach(link, links)
 	{
+		const cJSON *impairment = cJSON_GetObjectItemCaseSensitive(link, "impairment");
+		bool is_up = strcmp(lab_status_text(link, "state"), "up") == 0;
+
 		count++;
-		if (strcmp(lab_status_text(link, "state"), "up") == 0) {
-			up++;
+		up += is_up;
+		if (is_up && impairment == NULL)
 			continue;
-		}
+		shown++;
 		output_table_cell(&table, "%s", lab_status_text(link, "a"));
 		output_table_cell(&table, "%s", lab_status_text(link, "b"));
 		output_table_cell(&table, "%s", lab_status_text(link, "kind"));
 		output_table_cell(&table, "%s", lab_status_text(link, "state"));
+		add_impairment(&table, impairment);
 	}
 	output_text_add(text, "\nlinks: %d of %d up\n", up, count);
-	if (up < count) {
+	if (shown > 0) {
 		output_text_add(text, "\n");
 		output_table_end(&table, text);
 	} else {

@@ -29,6 +29,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_status,
 	&cmd_show,
 	&cmd_explain,
+	&cmd_events,
 	&cmd_exec,
 	&cmd_shell,
 	&cmd_capture,

@@ -420,6 +420,9 @@ static int make_tables(struct supervisor *s)
 		n->next_id = 1;
 		s->processes_count += external ? 0 : 1;
 	}
+	for (uint32_t i = 0; i < s->topo->links_count; i++)
+		s->links[i].impairment[0] = s->links[i].impairment[1] =
+			node_impairment_own(&s->topo->links[i]);
 	netns_batch_init(&s->batch);
 	return 0;
 }

@@ -13,6 +13,7 @@
  *   supervisor_client.c  the lab's control socket
  *   supervisor_op.c      what clients may ask for
  *   supervisor_heal.c    what was asked for a time, and its end
+ *   supervisor_event.c   what happens, for clients that listen
  *   supervisor_status.c  the object of `up` and `status`
  *   supervisor_log.c     what nodes say on stderr, and our own log
  *
@@ -130,9 +131,10 @@ struct supervisor_client {
 	struct channel channel;
 	struct supervisor_source source;
 	int64_t accepted_ms;
-	bool asked;     /* has sent a whole request */
-	bool events;    /* wants to hear what nodes tell */
-	bool wants_end; /* asked for `down` and waits for it */
+	bool asked;      /* has sent a whole request */
+	bool events;     /* wants to hear what happens */
+	uint64_t missed; /* events that it was too slow for, not told yet */
+	bool wants_end;  /* asked for `down` and waits for it */
 	bool ended;
 };
 
@@ -271,8 +273,6 @@ void supervisor_client_result(
 void supervisor_client_result_json(struct supervisor_client *c, const char *id, cJSON *result);
 void supervisor_client_error(struct supervisor_client *c, const char *id, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-void supervisor_clients_event(
-	struct supervisor *s, const struct supervisor_node *n, const char *line);
 void supervisor_clients_reap(struct supervisor *s);
 void supervisor_clients_end(struct supervisor *s, cJSON *strangers);
 
@@ -292,11 +292,24 @@ int64_t supervisor_heals_deadline(const struct supervisor *s);
 void supervisor_heals_client_gone(struct supervisor *s, const struct supervisor_client *client);
 void supervisor_heals_free(struct supervisor *s);
 
+/* supervisor_event.c */
+/* A node's line: goes to who listens, with the node's name in front. */
+void supervisor_event_relay(const struct supervisor_node *n, const char *line);
+/* What became of a node's process: died, stopped, frozen, thawed. */
+void supervisor_event_process(const struct supervisor_node *n, const char *event);
+/* A link is asked to be as s->links says. To be told before it is done. */
+void supervisor_event_asked(struct supervisor *s, uint32_t link);
+/* What is asked of a link's impairment other than the lab file says: an object, the caller's; NULL:
+ * nothing. */
+cJSON *supervisor_impairment(const struct supervisor *s, uint32_t link);
+
 /* supervisor_status.c */
 /* done gets the object by supervisor_status_object. */
 struct supervisor_job *supervisor_status_ask(struct supervisor *s, struct supervisor_client *client,
 	const char *id, void (*done)(struct supervisor_job *job));
 cJSON *supervisor_status_object(struct supervisor_job *job);
+/* "starting", "ready", "degraded" or "ending", as the nodes last said. */
+const char *supervisor_state_name(const struct supervisor *s);
 /* What is asked of links and nodes that the lab file doesn't say; NULL when memory is short. */
 cJSON *supervisor_asked_object(const struct supervisor *s);
 /* Without asking anybody: for a lab that failed. */

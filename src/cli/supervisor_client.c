@@ -101,27 +101,6 @@ void supervisor_client_error(struct supervisor_client *c, const char *id, const 
 	supervisor_client_flush(c);
 }
 
-/* A node's event with its name in front: {"node":"NAME","event":...}. */
-void supervisor_clients_event(
-	struct supervisor *s, const struct supervisor_node *n, const char *line)
-{
-	char head[TOPO_NODE_NAME_MAX + 16];
-	const char *members = strchr(line, '{');
-	int size;
-
-	if (members == NULL)
-		return;
-	size = snprintf(head, sizeof(head), "{\"node\":\"%s\",", s->topo->nodes[n->index].name);
-	for (struct supervisor_client *c = s->clients; c != NULL; c = c->next) {
-		if (!c->events || c->ended)
-			continue;
-		supervisor_client_put(c, head, (size_t)size);
-		supervisor_client_put(c, members + 1, strlen(members + 1));
-		supervisor_client_put(c, "\n", 1);
-		supervisor_client_flush(c);
-	}
-}
-
 static void hear_client(void *user, uint32_t events)
 {
 	struct supervisor_client *c = user;

@@ -152,6 +152,7 @@ static void apply(struct supervisor *s, const struct supervisor_heal *heal)
 	const struct topo_link *l = &s->topo->links[heal->link];
 	int err = 0;
 
+	supervisor_event_asked(s, heal->link);
 	if (heal->knobs & SUPERVISOR_KNOB_DOWN)
 		err = supervisor_link_apply(s, heal->link);
 	if (err < 0)

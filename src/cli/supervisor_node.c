@@ -247,7 +247,6 @@ static void tell_end(struct supervisor_node *n)
 {
 	const char *name = node_of(n)->name;
 	const char *said = n->last_line[0] != '\0' ? n->last_line : "it said nothing";
-	char line[64];
 
 	if (n->exit_code > 128)
 		supervisor_log(n->s, "%s: process %d ended by signal %d", name, (int)n->pid,
@@ -259,8 +258,7 @@ static void tell_end(struct supervisor_node *n)
 		supervisor_fail(n->s, CLI_FAILED, "%s: its process ended with %s %d: %s", name,
 			n->exit_code > 128 ? "signal" : "code",
 			n->exit_code > 128 ? n->exit_code - 128 : n->exit_code, said);
-	snprintf(line, sizeof(line), "{\"event\":\"%s\"}", n->stop_asked ? "stopped" : "died");
-	supervisor_clients_event(n->s, n, line);
+	supervisor_event_process(n, n->stop_asked ? "stopped" : "died");
 }
 
 static void reap(void *user, uint32_t events)
@@ -291,14 +289,14 @@ static void reap(void *user, uint32_t events)
 
 /* What it says. */
 
-/* Nothing asked is what a new process starts with. */
+/* Other than what a new process starts with. */
 static bool impaired_port(const struct supervisor *s, uint32_t port)
 {
-	static const struct node_impairment none;
 	uint32_t link = s->topo->ports[port].link;
+	int end = s->topo->links[link].port_a == port ? 0 : 1;
+	struct node_impairment own = node_impairment_own(&s->topo->links[link]);
 
-	return memcmp(&s->links[link].impairment[s->topo->links[link].port_a == port ? 0 : 1],
-		       &none, sizeof(none)) != 0;
+	return !node_impairment_equal(&s->links[link].impairment[end], &own);
 }
 
 static void hear_event(
@@ -315,7 +313,7 @@ static void hear_event(
 
 		change_ready(n, ready.size == 4 && memcmp(ready.at, "true", 4) == 0);
 	}
-	supervisor_clients_event(n->s, n, line);
+	supervisor_event_relay(n, line);
 }
 
 static void hear_line(struct supervisor_node *n, const char *line, size_t size)
@@ -520,6 +518,7 @@ void supervisor_node_thaw(struct supervisor_node *n)
 	struct supervisor_job *job =
 		supervisor_job_new(n->s, NULL, NULL, SUPERVISOR_ANSWER_MS, impaired);
 
+	supervisor_event_process(n, "thawed");
 	supervisor_node_signal(n, SIGCONT);
 	n->state = SUPERVISOR_NODE_ALIVE;
 	/* What was asked while it couldn't hear. */

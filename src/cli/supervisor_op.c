@@ -2,7 +2,8 @@
  * Requests of clients: {"id":ID?,"op":"...", ...}, one line each; answers {"id":ID?,"result":...}
  * or {"id":ID?,"error":"text"}. Several may be under way at once.
  *
- *   lab                                      {"lab","time_dilation","epoch_ns"}
+ *   lab                                      {"lab","state","time_dilation","epoch_ns","nodes",
+ *                                            "links"}, at once: no node is asked
  *   status                                   the object of `status`
  *   node     node, request                   hands request to one node: its result
  *   nodes    role?, request                  to all (of a role): all results in node order; arrays
@@ -15,7 +16,7 @@
  *   process  node, action: kill freeze stop start restart
  *   asked    what differs from the lab file  {"links":[{"link","down","impaired"}],
  *                                             "nodes":[{"node","state"}]}
- *   events                                   from now on every event of every node is sent
+ *   events                                   from now on what happens is sent: supervisor_event.c
  *   down     kill?                           ends the lab; answered when nothing is left
  *
  * link and process also take for_ns, after which what they asked is taken back, and hold, which
@@ -217,10 +218,13 @@ static void op_status(const struct request *r)
 
 static void op_lab(const struct request *r)
 {
-	char text[160];
+	const struct topo *t = r->s->topo;
+	char text[256];
 	int size = snprintf(text, sizeof(text),
-		"{\"lab\":\"%s\",\"time_dilation\":%" PRIu32 ",\"epoch_ns\":%" PRIu64 "}",
-		r->s->topo->name, r->s->topo->time_dilation, r->s->epoch_ns);
+		"{\"lab\":\"%s\",\"state\":\"%s\",\"time_dilation\":%" PRIu32
+		",\"epoch_ns\":%" PRIu64 ",\"nodes\":%" PRIu32 ",\"links\":%" PRIu32 "}",
+		t->name, supervisor_state_name(r->s), t->time_dilation, r->s->epoch_ns,
+		t->nodes_count, t->links_count);
 
 	supervisor_client_result(r->client, r->id, text, (size_t)size);
 }
@@ -391,6 +395,7 @@ static void impair(
 	if (!begin_term(r, link, knobs_of(set, named), term))
 		return;
 	memcpy(l->impairment, ends, sizeof(ends));
+	supervisor_event_asked(r->s, link);
 	tell_ends(r, link);
 }
 
@@ -441,11 +446,14 @@ static void op_link(const struct request *r)
 	if (!begin_term(r, link, reset ? SUPERVISOR_KNOBS : SUPERVISOR_KNOB_DOWN, &term))
 		return;
 	r->s->links[link].down = flap || json_span_is(action, "down");
+	if (reset)
+		r->s->links[link].impairment[0] = r->s->links[link].impairment[1] =
+			node_impairment_own(&r->s->topo->links[link]);
+	supervisor_event_asked(r->s, link);
 	err = supervisor_link_apply(r->s, link);
 	if (err < 0) {
 		supervisor_client_error(r->client, r->id, "%s: %s", name, strerror(-err));
 	} else if (reset) {
-		memset(r->s->links[link].impairment, 0, sizeof(r->s->links[link].impairment));
 		tell_ends(r, link);
 	} else {
 		supervisor_client_result(r->client, r->id, "{}", 2);
@@ -579,6 +587,7 @@ static void op_process(const struct request *r)
 	} else if (supervisor_heal_node(r->s, n, &term) < 0) {
 		supervisor_client_error(r->client, r->id, "out of memory");
 	} else if (json_span_is(action, "freeze")) {
+		supervisor_event_process(n, "frozen");
 		supervisor_node_signal(n, SIGSTOP);
 		n->state = SUPERVISOR_NODE_FROZEN;
 		supervisor_client_result(r->client, r->id, "{}", 2);

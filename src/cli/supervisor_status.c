@@ -13,6 +13,20 @@ static bool all_ready(const struct supervisor *s)
 	return s->ready_count == s->processes_count && s->started_count == s->processes_count;
 }
 
+const char *supervisor_state_name(const struct supervisor *s)
+{
+	switch (s->phase) {
+	case SUPERVISOR_BUILDING:
+	case SUPERVISOR_STARTING: return "starting";
+	case SUPERVISOR_RUNNING: break;
+	case SUPERVISOR_ENDING: return "ending";
+	}
+	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
+		if (s->nodes[i].state == SUPERVISOR_NODE_FROZEN)
+			return "degraded";
+	return all_ready(s) ? "ready" : "degraded";
+}
+
 /*
  * Where every node says that it is ready, every link is live: that is what ready means. Else the
  * ports are asked for. A frozen node can't answer, so it isn't asked.
@@ -104,7 +118,9 @@ static uint8_t *port_states(struct supervisor_job *job)
 static bool add_links(const struct supervisor *s, const uint8_t *ports, cJSON *status)
 {
 	bool *up = calloc(s->topo->links_count + 1, sizeof(*up));
+	uint32_t index = 0;
 	bool all_up = true;
+	cJSON *links;
 
 	for (uint32_t i = 0; i < s->topo->links_count; i++) {
 		const struct topo_link *l = &s->topo->links[i];
@@ -115,7 +131,13 @@ static bool add_links(const struct supervisor *s, const uint8_t *ports, cJSON *s
 			up[i] = is_up;
 		all_up = all_up && is_up;
 	}
-	cJSON_AddItemToObject(status, "links", lab_status_links(s->topo, up));
+	cJSON_AddItemToObject(status, "links", links = lab_status_links(s->topo, up));
+	for (cJSON *link = links->child; link != NULL; link = link->next, index++) {
+		cJSON *impairment = supervisor_impairment(s, index);
+
+		if (impairment != NULL)
+			cJSON_AddItemToObject(link, "impairment", impairment);
+	}
 	free(up);
 	return all_up;
 }
@@ -163,13 +185,13 @@ cJSON *supervisor_status_object(struct supervisor_job *job)
 
 static void add_asked_link(const struct supervisor *s, uint32_t link, cJSON *links)
 {
-	static const struct supervisor_link none;
 	const struct supervisor_link *l = &s->links[link];
 	const struct topo_port *p = &s->topo->ports[s->topo->links[link].port_a];
 	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2];
-	bool impaired = memcmp(l->impairment, none.impairment, sizeof(none.impairment)) != 0;
-	cJSON *row;
+	cJSON *impairment = supervisor_impairment(s, link), *row;
+	bool impaired = impairment != NULL;
 
+	cJSON_Delete(impairment);
 	if (!l->down && !impaired)
 		return;
 	row = cJSON_CreateObject();

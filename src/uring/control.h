@@ -10,10 +10,11 @@
  *   {"id":3,"op":"workload","spec":{...}}   {"id":4,"op":"workload_stop"}
  *   {"id":5,"op":"fidelity","reset":true}   {"id":6,"op":"now"}   {"id":7,"op":"stop"}
  *   failure: {"id":N,"error":"text"}
- *   events: started, ready, workload_done, trace
+ *   events: news.h
  *
  * A line that is too long is refused and skipped up to its end. While more than
- * URING_CONTROL_BACKLOG bytes wait to be sent no further request is read, and traces are dropped.
+ * URING_CONTROL_BACKLOG bytes wait to be sent no further request is read, and events are kept for
+ * later or counted.
  */
 #ifndef DSF_URING_CONTROL_H
 #define DSF_URING_CONTROL_H

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include "uring/log.h"
-#include "uring/request.h"
+#include "uring/news.h"
 #include "uring/setup.h"
 
 static enum uring_log_level level_from_environment(void)
@@ -37,7 +37,7 @@ int uring_node_main(const struct uring_node_config *config)
 	}
 	err = uring_setup_open(process, config);
 	if (err == 0) {
-		uring_request_started(process);
+		uring_news_started(process);
 		while (err == 0 && !process->stopping)
 			err = uring_process_turn(process);
 		if (err < 0)

@@ -366,7 +366,7 @@ int uring_process_turn(struct uring_process *p)
 	take_news(p);
 	handled = handle_due(p, INPUTS_MAX);
 	sent = take_outputs(p);
-	uring_request_tell(p);
+	uring_news_tell(p);
 	uring_control_arm(&p->control, &p->loop);
 	p->stopping |= p->control.ended;
 	if (p->rearm)

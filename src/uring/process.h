@@ -28,6 +28,7 @@
 #include "uring/hold.h"
 #include "uring/loop.h"
 #include "uring/memory.h"
+#include "uring/news.h"
 #include "uring/node_main.h"
 #include "uring/port.h"
 #include "uring/transmit.h"
@@ -61,11 +62,8 @@ struct uring_process {
 	bool links_news, control_news; /* have come in and not been looked at */
 	int control_received;          /* as the ring said it */
 	bool watching_links, watching_signals; /* their entries are in the ring */
-	bool ready;                            /* as it was last told */
-	bool workload_done;                    /* not told yet */
 	bool stopping;
-	uint32_t traces_left; /* token bucket */
-	uint64_t traces_filled_at, traces_dropped;
+	struct uring_news news;
 };
 
 /* One turn. 0 or a negative error that ends the process. */

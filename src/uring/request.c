@@ -8,9 +8,7 @@
 #include "view/rows.h"
 #include "workload/pattern.h"
 
-#define EXACT_MAX         9007199254740992.0 /* cJSON keeps numbers as doubles: exact up to 2^53 */
-#define TRACES_BURST      200u
-#define TRACES_PER_SECOND 100u
+#define EXACT_MAX 9007199254740992.0 /* cJSON keeps numbers as doubles: exact up to 2^53 */
 
 /* Reading. Each returns false when the key is there with a value that doesn't fit. */
 
@@ -83,13 +81,6 @@ static void begin_answer(struct uring_process *p, double id)
 		uring_text_print(&p->control.next, "{\"id\":null,");
 }
 
-static void end_line(struct uring_process *p, size_t start)
-{
-	uring_text_add(&p->control.next, "\n", 1);
-	if (p->control.next.failed)
-		uring_text_cut(&p->control.next, start);
-}
-
 static void answer_error(struct uring_process *p, double id, const char *text)
 {
 	size_t start = p->control.next.size;
@@ -98,7 +89,7 @@ static void answer_error(struct uring_process *p, double id, const char *text)
 	uring_text_print(&p->control.next, "\"error\":");
 	uring_text_string(&p->control.next, text);
 	uring_text_print(&p->control.next, "}");
-	end_line(p, start);
+	uring_text_end_line(&p->control.next, start);
 }
 
 static void answer_empty(struct uring_process *p, double id)
@@ -107,7 +98,7 @@ static void answer_empty(struct uring_process *p, double id)
 
 	begin_answer(p, id);
 	uring_text_print(&p->control.next, "\"result\":{}}");
-	end_line(p, start);
+	uring_text_end_line(&p->control.next, start);
 }
 
 /* Frees result; NULL: memory was short when it was made. */
@@ -124,7 +115,7 @@ static void answer_json(struct uring_process *p, double id, cJSON *result)
 		uring_text_add(&p->control.next, text, strlen(text));
 		uring_text_print(&p->control.next, "}");
 		failed = p->control.next.failed;
-		end_line(p, start);
+		uring_text_end_line(&p->control.next, start);
 	}
 	free(text);
 	if (failed)
@@ -352,7 +343,7 @@ static void handle_fidelity(struct uring_process *p, double id, const cJSON *req
 	uring_text_print(&p->control.next, "\"result\":");
 	print_fidelity(p);
 	uring_text_print(&p->control.next, "}");
-	end_line(p, start);
+	uring_text_end_line(&p->control.next, start);
 	if (reset)
 		uring_fidelity_reset(&p->fidelity);
 }
@@ -364,7 +355,7 @@ static void handle_now(struct uring_process *p, double id)
 	begin_answer(p, id);
 	uring_text_print(&p->control.next, "\"result\":{\"now_ns\":%llu}}",
 		(unsigned long long)uring_clock_read(&p->clock).ns);
-	end_line(p, start);
+	uring_text_end_line(&p->control.next, start);
 }
 
 static void handle_op(struct uring_process *p, double id, const cJSON *request)
@@ -408,118 +399,4 @@ void uring_request_handle(struct uring_process *p, const char *line, size_t size
 	else
 		handle_op(p, id->valuedouble, request);
 	cJSON_Delete(request);
-}
-
-/* Events. */
-
-void uring_request_started(struct uring_process *p)
-{
-	size_t start = p->control.next.size;
-
-	uring_text_print(&p->control.next, "{\"event\":\"started\"}");
-	end_line(p, start);
-}
-
-void uring_request_tell(struct uring_process *p)
-{
-	size_t start = p->control.next.size;
-	bool ready;
-
-	if (p->control.fd < 0 || uring_control_backlogged(&p->control))
-		return; /* told when there is room again */
-	ready = node_ready(p->node);
-	if (ready != p->ready) {
-		p->ready = ready;
-		uring_text_print(&p->control.next, "{\"event\":\"ready\",\"ready\":%s}",
-			ready ? "true" : "false");
-		end_line(p, start);
-	}
-	start = p->control.next.size;
-	if (p->workload_done) {
-		p->workload_done = false;
-		uring_text_print(&p->control.next, "{\"event\":\"workload_done\"}");
-		end_line(p, start);
-	}
-}
-
-/* News to an operator; what happens per packet or message is not. */
-static bool is_news(enum dsf_event_kind kind)
-{
-	switch (kind) {
-	case DSF_EVENT_PORT_UP:
-	case DSF_EVENT_PORT_DOWN:
-	case DSF_EVENT_LINK_LIVE:
-	case DSF_EVENT_LINK_SILENT:
-	case DSF_EVENT_LINK_ISOLATED:
-	case DSF_EVENT_LINK_RECOVERED:
-	case DSF_EVENT_REACH_CHANGED:
-	case DSF_EVENT_BALANCE_CUT:
-	case DSF_EVENT_BALANCE_BACK:
-	case DSF_EVENT_NEIGHBOR_UP:
-	case DSF_EVENT_NEIGHBOR_DOWN:
-	case DSF_EVENT_WATCHDOG_DROPPED:
-	case DSF_EVENT_PATH_SUSPECT:
-	case DSF_EVENT_PATH_DEAD:
-	case DSF_EVENT_PATH_GOOD:
-	case DSF_EVENT_WORKLOAD_STARTED:
-	case DSF_EVENT_WORKLOAD_DONE: return true;
-	case DSF_EVENT_PACKET_LOST:
-	case DSF_EVENT_VOQ_DROPPED:
-	case DSF_EVENT_PACKET_DELIVERED:
-	case DSF_EVENT_MESSAGE_DONE:
-	case DSF_EVENT_RETRANSMIT:
-	case DSF_EVENT_COUNT: break;
-	}
-	return false;
-}
-
-static bool take_trace_token(struct uring_process *p)
-{
-	uint64_t seconds = (p->clock.last_wall_ns - p->traces_filled_at) / NS_PER_S;
-
-	if (seconds > 0) {
-		uint64_t filled = p->traces_left + seconds * TRACES_PER_SECOND;
-
-		p->traces_left = filled > TRACES_BURST ? TRACES_BURST : (uint32_t)filled;
-		p->traces_filled_at = p->clock.last_wall_ns;
-	}
-	if (p->traces_left == 0)
-		return false;
-	p->traces_left--;
-	return true;
-}
-
-static void print_lower(struct uring_text *t, const char *name)
-{
-	for (; *name != '\0'; name++) {
-		char c = *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name;
-
-		uring_text_add(t, &c, 1);
-	}
-}
-
-void uring_request_trace(struct uring_process *p, const struct dsf_event *event)
-{
-	struct uring_text *t = &p->control.next;
-	size_t start = t->size;
-
-	if (event->kind == DSF_EVENT_WORKLOAD_DONE)
-		p->workload_done = true;
-	if (p->control.fd < 0 || !is_news(event->kind))
-		return;
-	if (uring_control_backlogged(&p->control) || !take_trace_token(p)) {
-		p->traces_dropped++;
-		return;
-	}
-	uring_text_print(t, "{\"event\":\"trace\",\"at_ns\":%llu,\"kind\":\"",
-		(unsigned long long)event->at.ns);
-	print_lower(t, dsf_event_name(event->kind));
-	uring_text_print(t, "\",\"a\":%llu,\"b\":%llu", (unsigned long long)event->a,
-		(unsigned long long)event->b);
-	if (p->traces_dropped > 0)
-		uring_text_print(
-			t, ",\"dropped_before\":%llu", (unsigned long long)p->traces_dropped);
-	uring_text_print(t, "}");
-	end_line(p, start);
-	p->traces_dropped = 0;
 }

@@ -13,7 +13,6 @@
 #include "uring/files.h"
 #include "uring/guard.h"
 #include "uring/log.h"
-#include "uring/request.h"
 #include "uring/tun.h"
 
 #define TRAIN_BUFFERS_MAX  64u
@@ -183,7 +182,7 @@ static uint64_t coalescing_gap(const struct uring_process *p)
 
 static void trace(void *user, const struct dsf_event *event)
 {
-	uring_request_trace(user, event);
+	uring_news_trace(user, event);
 }
 
 static int open_guards(struct uring_process *p)
@@ -261,7 +260,9 @@ int uring_setup_open(struct uring_process *p, const struct uring_node_config *co
 		log_err("io_uring: %s", uring_err_text(err));
 		return err;
 	}
-	err = open_buffers(p);
+	err = uring_news_open(p);
+	if (err == 0)
+		err = open_buffers(p);
 	if (err == 0)
 		err = open_node(p);
 	if (err == 0)
@@ -323,4 +324,5 @@ void uring_setup_close(struct uring_process *p)
 	if (p->node != NULL)
 		node_free(p->node);
 	p->node = NULL;
+	uring_news_close(p);
 }

@@ -76,6 +76,13 @@ void uring_text_cut(struct uring_text *t, size_t size)
 	t->failed = false;
 }
 
+void uring_text_end_line(struct uring_text *t, size_t start)
+{
+	uring_text_add(t, "\n", 1);
+	if (t->failed)
+		uring_text_cut(t, start);
+}
+
 void uring_text_close(struct uring_text *t)
 {
 	free(t->bytes);

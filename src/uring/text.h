@@ -29,6 +29,9 @@ void uring_text_string(struct uring_text *t, const char *string);
 /* Back to size, as it was before a line failed. */
 void uring_text_cut(struct uring_text *t, size_t size);
 
+/* Ends the line that began at start; one that failed goes. */
+void uring_text_end_line(struct uring_text *t, size_t start);
+
 void uring_text_close(struct uring_text *t);
 
 #endif

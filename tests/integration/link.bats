@@ -9,7 +9,10 @@ setup_file()
 	[ "$(id -u)" = 0 ] || return 0
 	LAB=$(lab_name li)
 	export LAB
-	dsf up "$MINI" --name "$LAB"
+	# One link varies by its file already.
+	dsf expand "$MINI" | jq '(.links[] | select(.a == "b0-z0-p1-rdsw2:fab1") | .jitter) = 40' \
+		>"$BATS_FILE_TMPDIR/lab.json"
+	dsf up "$BATS_FILE_TMPDIR/lab.json" --name "$LAB"
 }
 
 teardown_file()
@@ -26,6 +29,7 @@ setup()
 teardown()
 {
 	[ "$(id -u)" = 0 ] || return 0
+	[ -z "${listener:-}" ] || kill $listener || true
 	for link in b0-z0-p0-rdsw0:fab0 b0-z0-h0:gpu0p0; do
 		dsf link reset $link --lab "$LAB" || true
 	done
@@ -214,4 +218,99 @@ asked()
 		wait_until 10 sh -c "timeout 60 '$DSFEMU' status '$LAB' --json | jq -e '
 			.nodes[] | select(.name == \"b0-z0-p0-fdsw0\") | .state == \"ready\"'"
 	done
+}
+
+# Events of the lab from here on, in events.json; stopped by stop_listening.
+listen()
+{
+	"$DSFEMU" events "$LAB" --json >"${1:-events.json}" 2>events.err 3>&- &
+	listener=$!
+	wait_until 5 grep -q listening events.err
+}
+
+stop_listening()
+{
+	kill $listener
+	wait $listener || true
+	listener=
+}
+
+heard()
+{
+	jq -es "$1" events.json
+}
+
+@test "events: what is asked, what both ends see, who reaches whom by what, in order" {
+	cd "$BATS_TEST_TMPDIR"
+	listen
+	dsf link down b0-z0-p0-fdsw0:fab0 --lab "$LAB"
+	wait_until 10 heard '[.[] | select(.event == "reachability") | .node] | unique | length == 5'
+	# A link that is down costs its RDSW no destination; its FDSW loses one, and tells the others.
+	heard '[.[] | select(.event == "reachability")] | map({key: .node, value: .}) | from_entries |
+		(.["b0-z0-p0-rdsw0"] | .changed == 3 and .lost == 0 and .reached == 3) and
+		(.["b0-z0-p0-fdsw0"] | .changed == 1 and .lost == 1 and .reached == 3) and
+		(.["b0-z0-p0-rdsw3"] | .changed == 1 and .lost == 0 and .reached == 3)'
+	heard '.[0] | .event == "asked" and .link == "b0-z0-p0-rdsw0:fab0" and .down'
+	heard '[.[] | select(.event == "port_down") | [.node, .port]] | sort ==
+		[["b0-z0-p0-fdsw0", "fab0"], ["b0-z0-p0-rdsw0", "fab0"]]'
+	heard '(map(select(.event == "port_down" and .node == "b0-z0-p0-fdsw0"))[0]) as $down |
+		all(.[] | select(.event == "reachability" and (.node | test("rdsw[1-3]")));
+			.at_ns > $down.at_ns and .wall_us >= $down.wall_us)'
+	dsf link up b0-z0-p0-fdsw0:fab0 --lab "$LAB"
+	wait_until 10 heard '[.[] | select(.event == "link_up") | .node] | length == 2'
+	dsf node kill b0-z0-p0-fdsw1 --lab "$LAB"
+	dsf node start b0-z0-p0-fdsw1 --lab "$LAB"
+	wait_until 5 heard 'map(select(.node == "b0-z0-p0-fdsw1") | .event) |
+		index("died") < index("started") and index("started") < index("ready")'
+	stop_listening
+	heard 'all(.[]; has("node") and .wall_us > 1e15 and .at_ns > 0)'
+}
+
+@test "events: who doesn't read is told what was missed, and nobody waits for it" {
+	command -v socat >/dev/null || skip "no socat"
+	cd "$BATS_TEST_TMPDIR"
+	mkfifo pipe
+	exec 9<>pipe
+	listen pipe
+	for i in $(seq 8000); do
+		echo '{"op":"link","link":"b0-z0-p0-rdsw0:fab0","action":"impair","set":{"delay_ns":'$i'}}'
+	done | timeout 30 socat -t 5 - "UNIX-CONNECT:/run/dsfemu/$LAB/control" >answers.json
+	[ "$(wc -l <answers.json)" -eq 8000 ]
+	dsf status "$LAB"
+	timeout 1 cat <&9 >events.json || true
+	dsf link reset b0-z0-p0-rdsw0:fab0 --lab "$LAB"
+	timeout 1 cat <&9 >>events.json || true
+	stop_listening
+	exec 9<&-
+	heard 'map(select(.event == "missed")) | length == 1 and .[0].lines > 1000'
+	heard 'map(select(.event == "asked")) | (.[0].impairment.delay_ns == 1) and (.[-1] | has("impairment") | not)'
+	heard '(map(select(.event == "asked")) | length) + (map(select(.event == "missed").lines) | add) == 8001'
+}
+
+# impairment NODE PORT: what impairs the port, as its node has it
+impairment()
+{
+	dsf show port --node "$1" --lab "$LAB" --json | jq -c ".[] | select(.port == \"$2\").impairment"
+}
+
+@test "an impairment is shown, keeps what the file says, and a reset goes back to that" {
+	[ "$(impairment b0-z0-p1-rdsw2 fab1)" = '{"jitter_ns":40}' ]
+	[ "$(impairment b0-z0-p1-rdsw2 fab0)" = null ]
+	dsf status "$LAB" --json | jq -e 'all(.links[]; has("impairment") | not)'
+	dsf link impair b0-z0-p1-rdsw2:fab1 --delay 70ns --lab "$LAB"
+	[ "$(impairment b0-z0-p1-rdsw2 fab1)" = '{"delay_ns":70,"jitter_ns":40}' ]
+	[ "$(impairment b0-z0-p1-fdsw1 fab2)" = '{"delay_ns":70,"jitter_ns":40}' ]
+	dsf link impair b0-z0-p1-rdsw2:fab1 --jitter 0ns --reorder 5ppm --lab "$LAB"
+	[ "$(impairment b0-z0-p1-rdsw2 fab1)" = '{"reorder_ppm":5,"delay_ns":70}' ]
+	dsf status "$LAB" --json | jq -e '[.links[] | select(has("impairment")) | [.a, .impairment]] ==
+		[["b0-z0-p1-rdsw2:fab1", {"reorder_ppm": 5, "delay_ns": 70, "jitter_ns": 0}]]'
+	dsf status "$LAB" | grep -F 'reorder_ppm 5, delay_ns 70, jitter_ns 0'
+	dsf show port --node b0-z0-p1-rdsw2 --lab "$LAB" | grep -F 'reorder_ppm 5, delay_ns 70'
+	# A node that starts anew is told.
+	dsf node restart b0-z0-p1-fdsw1 --lab "$LAB"
+	[ "$(impairment b0-z0-p1-fdsw1 fab2)" = '{"reorder_ppm":5,"delay_ns":70}' ]
+	dsf link reset b0-z0-p1-rdsw2:fab1 --lab "$LAB"
+	[ "$(impairment b0-z0-p1-rdsw2 fab1)" = '{"jitter_ns":40}' ]
+	[ "$(impairment b0-z0-p1-fdsw1 fab2)" = '{"jitter_ns":40}' ]
+	dsf status "$LAB" --json | jq -e 'all(.links[]; has("impairment") | not)'
 }

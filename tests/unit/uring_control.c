@@ -135,27 +135,96 @@ static void test_requests(void)
 	end();
 }
 
+/* The next line without its stamps, which must have the instant at_ns (0: any) and a wall time that
+ * isn't before since_us. */
+static const char *heard(uint64_t at_ns, uint64_t since_us)
+{
+	static char text[1024];
+	const char *line = hear(), *at = strstr(line, ",\"at_ns\":");
+	unsigned long long stamp_ns, wall_us;
+	int size = 0;
+
+	if (at == NULL ||
+		sscanf(at, ",\"at_ns\":%llu,\"wall_us\":%llu%n", &stamp_ns, &wall_us, &size) != 2 ||
+		(at_ns > 0 && stamp_ns != at_ns) || wall_us < since_us)
+		return line;
+	snprintf(text, sizeof(text), "%.*s%s", (int)(at - line), line, at + size);
+	return text;
+}
+
+static uint64_t unix_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* One event of the node's. */
+static void emit(enum dsf_event_kind kind, uint64_t at_ns, uint64_t a, uint64_t b)
+{
+	uring_news_trace(
+		&process, &(struct dsf_event){ .at = { at_ns }, .kind = kind, .a = a, .b = b });
+}
+
 static void test_events(void)
 {
-	struct dsf_event event = { .at = { 5 }, .kind = DSF_EVENT_WORKLOAD_DONE, .a = 1, .b = 2 };
+	uint64_t since_us = unix_us();
 
 	if (!begin("events"))
 		return;
-	uring_request_started(&process);
-	TAP_OK(strcmp(hear(), "{\"event\":\"started\"}") == 0, "event: started");
+	uring_news_started(&process);
+	TAP_OK(strcmp(heard(0, since_us), "{\"event\":\"started\"}") == 0, "event: started");
 	fake->ready = true;
-	TAP_OK(strcmp(hear(), "{\"event\":\"ready\",\"ready\":true}") == 0, "event: ready");
+	TAP_OK(strcmp(heard(0, since_us), "{\"event\":\"ready\",\"ready\":true}") == 0,
+		"event: ready");
 	fake->ready = false;
-	TAP_OK(strcmp(hear(), "{\"event\":\"ready\",\"ready\":false}") == 0, "event: not ready");
-	uring_request_trace(&process, &event);
-	TAP_OK(strcmp(hear(), "{\"event\":\"trace\",\"at_ns\":5,\"kind\":\"workload_done\",\"a\":1,"
-			      "\"b\":2}") == 0,
-		"event: trace");
-	TAP_OK(strcmp(hear(), "{\"event\":\"workload_done\"}") == 0, "event: workload_done");
+	TAP_OK(strcmp(heard(0, since_us), "{\"event\":\"ready\",\"ready\":false}") == 0,
+		"event: not ready");
+	emit(DSF_EVENT_WORKLOAD_DONE, 5, 1, 2);
+	TAP_OK(strcmp(heard(0, since_us), "{\"event\":\"workload_done\"}") == 0,
+		"event: workload_done");
+	emit(DSF_EVENT_LINK_ISOLATED, 7, 1, 12);
+	TAP_OK(strcmp(heard(7, since_us),
+		       "{\"event\":\"link_isolated\",\"port\":\"p1\",\"lost\":12}") == 0,
+		"event: a link, by its port's name");
 	for (unsigned i = 0; i < 100000; i++)
-		uring_request_trace(&process, &event);
-	TAP_OK(process.control.next.size < 1 << 20, "a flood of traces is held back");
-	TAP_OK(process.traces_dropped > 90000, "and counted");
+		emit(DSF_EVENT_PORT_UP, 8, 0, 0);
+	TAP_OK(process.control.next.size < 1 << 20, "a flood of events is held back");
+	TAP_OK(process.news.missed > 90000, "and counted");
+	end();
+}
+
+/* Destinations in a line, the last one's stamp, however often each of them changed. */
+static void test_reachability(void)
+{
+	uint64_t since_us;
+
+	if (!begin("reachability"))
+		return;
+	since_us = unix_us();
+	for (uint32_t d = 0; d < 70; d++)
+		emit(DSF_EVENT_REACH_CHANGED, 10 + d, d, 1);
+	emit(DSF_EVENT_REACH_CHANGED, 90, 3, 2);
+	TAP_OK(strcmp(heard(90, since_us), "{\"event\":\"reachability\",\"changed\":70,\"lost\":0,"
+					   "\"gained\":70,\"reached\":70}") == 0,
+		"all that comes at first");
+	emit(DSF_EVENT_REACH_CHANGED, 100, 3, 1);
+	emit(DSF_EVENT_REACH_CHANGED, 101, 69, 0);
+	emit(DSF_EVENT_REACH_CHANGED, 102, 5, 0);
+	emit(DSF_EVENT_REACH_CHANGED, 103, 5, 1);
+	TAP_OK(strcmp(heard(103, since_us), "{\"event\":\"reachability\",\"changed\":3,\"lost\":1,"
+					    "\"gained\":0,\"reached\":69}") == 0,
+		"what went and came back wasn't lost");
+	process.news.tokens_left = 0;
+	process.news.filled_at = uring_clock_wall_ns(); /* no more for now */
+	emit(DSF_EVENT_REACH_CHANGED, 110, 1, 0);
+	uring_process_turn(&process);
+	emit(DSF_EVENT_REACH_CHANGED, 111, 2, 0);
+	process.news.tokens_left = 1;
+	TAP_OK(strcmp(heard(111, since_us), "{\"event\":\"reachability\",\"changed\":2,\"lost\":2,"
+					    "\"gained\":0,\"reached\":67}") == 0,
+		"what had to wait is in the next line");
 	end();
 }
 
@@ -249,6 +318,7 @@ int main(void)
 	make_pairs(2);
 	test_requests();
 	test_events();
+	test_reachability();
 	test_long_lines();
 	test_back_pressure();
 	test_ends();

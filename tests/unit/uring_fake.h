@@ -266,6 +266,7 @@ static void fake_topo_init(
 	f->topo.nodes_count = 2;
 	f->topo.ports_count = 2 * FAKE_PORTS;
 	f->topo.links_count = f->nodes[0].ports_count;
+	f->topo.switch_words = 2;
 	f->topo.time_dilation = 1;
 	f->topo.fabric.train_bytes = 16384;
 }

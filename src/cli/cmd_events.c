@@ -1,0 +1,118 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "base/time.h"
+#include "cli/commands.h"
+#include "cli/json_span.h"
+#include "cli/lab_call.h"
+#include "cli/log.h"
+#include "cli/output.h"
+#include "view/json.h"
+
+static void add_value(struct output_text *text, const cJSON *item)
+{
+	char *printed = NULL;
+
+	if (cJSON_IsString(item))
+		output_text_add(text, " %s", item->valuestring);
+	else if ((printed = cJSON_PrintUnformatted(item)) != NULL)
+		output_text_add(text, " %s", printed);
+	free(printed);
+}
+
+/* "15:40:29.123456 0.012345678 NODE link_down port fab0": wall time of day, fabric seconds since
+ * the lab's start, node, what happened. */
+static void add_line(struct output_text *text, const cJSON *event)
+{
+	uint64_t wall_us = view_json_u64(event, "wall_us"), at_ns = view_json_u64(event, "at_ns");
+	time_t seconds = (time_t)(wall_us / 1000000);
+	const char *node = view_json_text(event, "node"), *name = view_json_text(event, "event");
+	const cJSON *item;
+	struct tm day;
+	char clock[16] = "";
+
+	if (localtime_r(&seconds, &day) != NULL)
+		strftime(clock, sizeof(clock), "%H:%M:%S", &day);
+	output_text_add(text, "%s.%06" PRIu64 " %" PRIu64 ".%09" PRIu64 " %-20s %s", clock,
+		wall_us % 1000000, at_ns / NS_PER_S, at_ns % NS_PER_S, node != NULL ? node : "-",
+		name != NULL ? name : "?");
+	cJSON_ArrayForEach(item, event)
+	{
+		if (strcmp(item->string, "node") == 0 || strcmp(item->string, "event") == 0 ||
+			strcmp(item->string, "at_ns") == 0 || strcmp(item->string, "wall_us") == 0)
+			continue;
+		output_text_add(text, " %s", item->string);
+		add_value(text, item);
+	}
+	output_text_add(text, "\n");
+}
+
+static int print(const char *line, size_t size, bool json)
+{
+	struct output_text text = { .bytes = NULL };
+	cJSON *event;
+
+	if (json) {
+		output_text_add(&text, "%s\n", line);
+	} else {
+		event = view_json_parse(line, size);
+		if (event != NULL)
+			add_line(&text, event);
+		cJSON_Delete(event);
+	}
+	return output_text_write(&text);
+}
+
+/* Until the lab ends. */
+static int follow(struct lab_client *client, bool json)
+{
+	int code = CLI_OK, err = 0;
+	size_t size;
+	char *line;
+
+	while (code == CLI_OK && (line = lab_client_receive(client, -1, &size, &err)) != NULL)
+		code = print(line, size, json);
+	if (code != CLI_OK || err == -EPIPE)
+		return code;
+	log_err("events: %s", log_text(err));
+	return CLI_FAILED;
+}
+
+static int run(int argc, char **argv, const struct cli_options *options)
+{
+	char lab[TOPO_LAB_NAME_MAX + 1];
+	struct lab_client client;
+	const char *result;
+	int code = lab_call_choose(options, argc > 0 ? argv[0] : NULL, lab);
+
+	if (code == CLI_OK)
+		code = lab_call_open(&client, lab);
+	if (code != CLI_OK)
+		return code;
+	code = lab_call(&client, "{\"op\":\"events\"}", &result, NULL);
+	if (code == CLI_OK) {
+		log_info("events: lab %s: listening", lab);
+		code = follow(&client, options->json);
+	}
+	lab_client_close(&client);
+	return code;
+}
+
+const struct cli_command cmd_events = {
+	.name = "events",
+	.usage = "[LAB]",
+	.summary = "tells what changes in a lab, as it happens",
+	.help = "A line for each change until Ctrl-C or the lab's end: links that are asked to be, "
+		"go or\n"
+		"come (link_down, link_up), are isolated or healed, reachability (how many\n"
+		"destinations changed, were lost, gained, are reached now), processes that start,\n"
+		"die, are frozen. In front: the time of day, fabric time since the lab's start in\n"
+		"seconds, and the node. With --json a JSON object a line. Who reads too slowly "
+		"misses\n"
+		"lines and is told how many; the lab never waits.",
+	.words_min = 0,
+	.words_max = 1,
+	.run = run,
+};
