@@ -60,6 +60,7 @@ libmetaroce_la_SOURCES += src/metaroce/wire.c src/metaroce/wire.h
 noinst_LTLIBRARIES += libbgp.la
 libbgp_la_SOURCES =
 libbgp_la_SOURCES += src/bgp/attributes.c src/bgp/attributes.h
+libbgp_la_SOURCES += src/bgp/session.c src/bgp/session.h
 libbgp_la_SOURCES += src/bgp/update.c src/bgp/update.h
 libbgp_la_SOURCES += src/bgp/wire.c src/bgp/wire.h
 

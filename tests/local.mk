@@ -56,6 +56,7 @@ UNIT_TESTS += tests/unit/metaroce_core
 UNIT_TESTS += tests/unit/metaroce_wire
 
 # bgp
+UNIT_TESTS += tests/unit/bgp_session
 UNIT_TESTS += tests/unit/bgp_update
 UNIT_TESTS += tests/unit/bgp_wire
 
