@@ -27,6 +27,7 @@ static void add_value(struct output_text *text, const cJSON *item)
 static void add_line(struct output_text *text, const cJSON *event)
 {
 	uint64_t wall_us = view_json_u64(event, "wall_us"), at_ns = view_json_u64(event, "at_ns");
+	const uint64_t second_ns = NS_PER_S;
 	time_t seconds = (time_t)(wall_us / 1000000);
 	const char *node = view_json_text(event, "node"), *name = view_json_text(event, "event");
 	const cJSON *item;
@@ -36,7 +37,7 @@ static void add_line(struct output_text *text, const cJSON *event)
 	if (localtime_r(&seconds, &day) != NULL)
 		strftime(clock, sizeof(clock), "%H:%M:%S", &day);
 	output_text_add(text, "%s.%06" PRIu64 " %" PRIu64 ".%09" PRIu64 " %-20s %s", clock,
-		wall_us % 1000000, at_ns / NS_PER_S, at_ns % NS_PER_S, node != NULL ? node : "-",
+		wall_us % 1000000, at_ns / second_ns, at_ns % second_ns, node != NULL ? node : "-",
 		name != NULL ? name : "?");
 	cJSON_ArrayForEach(item, event)
 	{
