@@ -18,6 +18,12 @@
 	X(LINK_SILENT, "port", "")                                                                 \
 	X(LINK_ISOLATED, "port", "lost")                                                           \
 	X(LINK_RECOVERED, "port", "")                                                              \
+	X(LINK_DRAINED, "port", "")                                                                \
+	X(LINK_UNDRAINED, "port", "")                                                              \
+	X(LINK_PEER_DRAINED, "port", "")                                                           \
+	X(LINK_PEER_UNDRAINED, "port", "")                                                         \
+	X(SWITCH_DRAINED, "links", "")                                                             \
+	X(SWITCH_UNDRAINED, "links", "")                                                           \
 	X(REACH_CHANGED, "destination", "links")                                                   \
 	X(BALANCE_CUT, "destination", "")                                                          \
 	X(BALANCE_BACK, "destination", "")                                                         \

@@ -3,8 +3,8 @@
 #include "base/err.h"
 
 #define SWITCHES_MAX 16384u /* as topo/model.h; a set on the stack */
-#define PORTS_MAX    2048u  /* likewise */
-#define BITMAP_AT    4u     /* in a reachability cell's payload */
+#define PORTS_MAX    FABRIC_REACH_PORTS_MAX
+#define BITMAP_AT    4u /* in a reachability cell's payload */
 
 static size_t table_size(const struct fabric_reach *r)
 {
@@ -57,13 +57,13 @@ static int allocate(struct fabric_reach *r)
 	r->changed = dsf_memory_new(r->memory, set_size(r));
 	r->stale = dsf_memory_new(r->memory, set_size(r));
 	r->cut = dsf_memory_new(r->memory, set_size(r));
-	r->live = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
+	r->active = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
 	r->down = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
 	r->wants = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
 	return r->ports == NULL || r->by_destination == NULL || r->direct == NULL ||
 			       r->any == NULL || r->unbalanced == NULL ||
 			       r->unbalanced_count == NULL || r->changed == NULL ||
-			       r->stale == NULL || r->cut == NULL || r->live == NULL ||
+			       r->stale == NULL || r->cut == NULL || r->active == NULL ||
 			       r->down == NULL || r->wants == NULL
 		       ? -DSF_E_NOMEM
 		       : 0;
@@ -97,6 +97,9 @@ int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
 	r->cell_bytes = config->cell_bytes;
 	r->refresh_ns = config->refresh_ns;
 	r->refresh_at = config->first_refresh_at;
+	r->min_links_to_join = config->min_links_to_join;
+	r->min_links_to_remain = config->min_links_to_remain;
+	r->starved = config->min_links_to_join > 0; /* published: boots isolated */
 	r->trace = config->trace;
 	r->node = config->node;
 	r->switch_words = DSF_BITSET_WORDS(r->switches_count);
@@ -133,7 +136,7 @@ void fabric_reach_close(struct fabric_reach *r)
 	dsf_memory_delete(r->memory, r->changed, set_size(r));
 	dsf_memory_delete(r->memory, r->stale, set_size(r));
 	dsf_memory_delete(r->memory, r->cut, set_size(r));
-	dsf_memory_delete(r->memory, r->live, r->port_words * sizeof(uint64_t));
+	dsf_memory_delete(r->memory, r->active, r->port_words * sizeof(uint64_t));
 	dsf_memory_delete(r->memory, r->down, r->port_words * sizeof(uint64_t));
 	dsf_memory_delete(r->memory, r->wants, r->port_words * sizeof(uint64_t));
 	dsf_memory_delete(r->memory, r->told_ports, table_size(r));
@@ -197,7 +200,7 @@ static void change_ports(struct fabric_reach *r, uint32_t port, uint32_t word, u
 		if (r->balance.memory != NULL)
 			fabric_balance_heard(&r->balance, destination, port, reached);
 		if (!reached) {
-			set_bit(r->any, destination, any_of(ports, r->live, r->port_words));
+			set_bit(r->any, destination, any_of(ports, r->active, r->port_words));
 			set_bit(r->direct, destination, any_of(ports, r->down, r->port_words));
 		}
 		if (r->trace != NULL)
@@ -320,9 +323,108 @@ static void tell_cut(struct fabric_reach *r, uint32_t word, dsf_instant now)
 			r->node, word * 64 + (uint32_t)__builtin_ctzll(changed), 0);
 }
 
+static void update_active(struct fabric_reach *r, uint32_t port, dsf_instant now)
+{
+	struct fabric_reach_port *p = &r->ports[port];
+	bool active = p->usable && !fabric_reach_drained(r);
+
+	if (active == p->active)
+		return;
+	p->active = active;
+	set_bit(r->active, port, active);
+	r->active_count += active ? 1u : ~0u;
+	if (r->balance.memory != NULL)
+		fabric_balance_live(&r->balance, port, active);
+	for (uint32_t w = 0; p->told != NULL && w < r->switch_words; w++) {
+		struct claim claim = { p->told[w], p->withheld[w] }, none = { 0, 0 };
+
+		apply_difference(r, port, w, active ? none : claim, active ? claim : none, now);
+	}
+	/* Its groups are others now, whatever comes in by them. */
+	for (uint32_t w = 0; w < r->switch_words; w++)
+		r->stale[w] |= r->unbalanced[w];
+	r->stale_any = true;
+	want_send(r, port);
+}
+
+/* The port may no longer be somebody's last resort, or become it. */
+static void change_resort(struct fabric_reach *r, const struct fabric_reach_port *p)
+{
+	for (uint32_t w = 0; p->told != NULL && w < r->switch_words; w++)
+		r->changed[w] |= p->told[w] | p->withheld[w];
+	r->changed_any = true;
+	r->changed_word = 0;
+}
+
+static void forget_told(struct fabric_reach *r, struct fabric_reach_port *p)
+{
+	if (p->told == NULL)
+		return;
+	change_resort(r, p);
+	memset(p->told, 0, 2 * set_size(r));
+}
+
+static void update_live(struct fabric_reach *r, uint32_t port, dsf_instant now)
+{
+	struct fabric_reach_port *p = &r->ports[port];
+	bool live = p->carrier && p->heard && p->hears_me && !p->isolated;
+	bool usable = live && !p->drained && !p->peer_drained;
+
+	if (live != p->live) {
+		p->live = live;
+		r->live_count += live ? 1u : ~0u;
+		dsf_trace_emit(r->trace, now, live ? DSF_EVENT_LINK_LIVE : DSF_EVENT_LINK_SILENT,
+			r->node, port, 0);
+		change_resort(r, p);
+		want_send(r, port);
+	}
+	if (usable != p->usable) {
+		p->usable = usable;
+		r->usable_count += usable ? 1u : ~0u;
+	}
+	update_active(r, port, now);
+}
+
+/* After a drain what was told before it counts no more; the peer says it anew. */
+static void forget_stale(struct fabric_reach *r, struct fabric_reach_port *p)
+{
+	if (!p->drained && !p->peer_drained && !fabric_reach_drained(r))
+		forget_told(r, p);
+}
+
+/* A drain of all ports begins or ends. */
+static void update_all(struct fabric_reach *r, dsf_instant now)
+{
+	bool drained = fabric_reach_drained(r);
+
+	dsf_trace_emit(r->trace, now,
+		drained ? DSF_EVENT_SWITCH_DRAINED : DSF_EVENT_SWITCH_UNDRAINED, r->node,
+		r->usable_count, 0);
+	for (uint32_t i = 0; i < r->ports_count; i++) {
+		forget_stale(r, &r->ports[i]);
+		update_active(r, i, now);
+		want_send(r, i);
+	}
+}
+
+/* Published: one that has fewer links than it needs to remain is drained, until it has as many as
+ * it needs to join. */
+static void keep_minimum(struct fabric_reach *r, dsf_instant now)
+{
+	bool starved =
+		r->usable_count < (r->starved ? r->min_links_to_join : r->min_links_to_remain);
+
+	if (starved == r->starved)
+		return;
+	r->starved = starved;
+	if (!r->asked_drained)
+		update_all(r, now);
+}
+
 /* Ends every change: looks at the destinations that it concerned. */
 static void settle(struct fabric_reach *r, dsf_instant now)
 {
+	keep_minimum(r, now);
 	if (!r->stale_any)
 		return;
 	r->stale_any = false;
@@ -334,32 +436,6 @@ static void settle(struct fabric_reach *r, dsf_instant now)
 		tell_cut(r, w, now);
 		r->stale[w] = 0;
 	}
-}
-
-static void update_live(struct fabric_reach *r, uint32_t port, dsf_instant now)
-{
-	struct fabric_reach_port *p = &r->ports[port];
-	bool live = p->carrier && p->heard && p->hears_me && !p->isolated;
-
-	if (live == p->live)
-		return;
-	p->live = live;
-	set_bit(r->live, port, live);
-	r->live_count += live ? 1u : ~0u;
-	dsf_trace_emit(r->trace, now, live ? DSF_EVENT_LINK_LIVE : DSF_EVENT_LINK_SILENT, r->node,
-		port, 0);
-	if (r->balance.memory != NULL)
-		fabric_balance_live(&r->balance, port, live);
-	for (uint32_t w = 0; p->told != NULL && w < r->switch_words; w++) {
-		struct claim claim = { p->told[w], p->withheld[w] }, none = { 0, 0 };
-
-		apply_difference(r, port, w, live ? none : claim, live ? claim : none, now);
-	}
-	/* Its groups are others now, whatever comes in by them. */
-	for (uint32_t w = 0; w < r->switch_words; w++)
-		r->stale[w] |= r->unbalanced[w];
-	r->stale_any = true;
-	want_send(r, port);
 }
 
 static void set_heard(struct fabric_reach *r, uint32_t port, bool heard, dsf_instant now)
@@ -394,9 +470,34 @@ void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_in
 	if (!up)
 		forget_want(r, port);
 	update_live(r, port, now);
-	if (!up && p->told != NULL)
-		memset(p->told, 0, 2 * set_size(r)); /* who comes back says it anew */
+	if (!up)
+		forget_told(r, p);
 	want_send(r, port);
+	settle(r, now);
+}
+
+void fabric_reach_drain(struct fabric_reach *r, uint32_t port, bool drained, dsf_instant now)
+{
+	struct fabric_reach_port *p = &r->ports[port];
+
+	if (drained == p->drained)
+		return;
+	dsf_trace_emit(r->trace, now, drained ? DSF_EVENT_LINK_DRAINED : DSF_EVENT_LINK_UNDRAINED,
+		r->node, port, 0);
+	p->drained = drained;
+	forget_stale(r, p);
+	update_live(r, port, now);
+	want_send(r, port);
+	settle(r, now);
+}
+
+void fabric_reach_drain_all(struct fabric_reach *r, bool drained, dsf_instant now)
+{
+	if (drained == r->asked_drained)
+		return;
+	r->asked_drained = drained;
+	if (!r->starved)
+		update_all(r, now);
 	settle(r, now);
 }
 
@@ -492,6 +593,20 @@ static bool make_sets(struct fabric_reach *r, struct fabric_reach_port *p)
 	return p->told != NULL;
 }
 
+/* The peer's end is drained, or no longer; not active before its set is in. */
+static void hear_drained(struct fabric_reach *r, uint32_t port, bool drained, dsf_instant now)
+{
+	struct fabric_reach_port *p = &r->ports[port];
+
+	if (drained == p->peer_drained)
+		return;
+	dsf_trace_emit(r->trace, now,
+		drained ? DSF_EVENT_LINK_PEER_DRAINED : DSF_EVENT_LINK_PEER_UNDRAINED, r->node,
+		port, 0);
+	p->peer_drained = drained;
+	forget_stale(r, p);
+}
+
 int fabric_reach_input(
 	struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size, dsf_instant now)
 {
@@ -506,8 +621,11 @@ int fabric_reach_input(
 		return -DSF_E_TRUNCATED;
 	if (first % 64 != 0 || first + count > r->switches_count)
 		return -DSF_E_BADFIELD;
-	if (!make_sets(r, p))
+	if (count > 0 && !make_sets(r, p))
 		return -DSF_E_NOMEM;
+	hear_drained(r, port, count == 0, now);
+	if (p->drained || fabric_reach_drained(r))
+		count = 0; /* it tells nothing over a drained link; what it told before holds */
 	for (uint32_t at = 0; at < count; at += 64) {
 		uint32_t word = (first + at) / 64;
 		struct claim was = { p->told[word], p->withheld[word] };
@@ -515,9 +633,10 @@ int fabric_reach_input(
 
 		p->told[word] = is.told;
 		p->withheld[word] = is.withheld;
-		if (p->live)
+		if (p->active)
 			apply_difference(r, port, word, was, is, now);
 	}
+	update_live(r, port, now);
 	settle(r, now);
 	return 0;
 }
@@ -650,6 +769,10 @@ size_t fabric_reach_output(
 	uint32_t first = r->first_word * 64 + part * most, end = r->end_word * 64;
 	struct dsf_writer out = { payload, payload + cap, false };
 
+	if (r->ports[port].drained || fabric_reach_drained(r)) {
+		dsf_writer_be(&out, 0, BITMAP_AT); /* a cell about no switch */
+		return part == 0 ? BITMAP_AT : 0;
+	}
 	if (end > r->switches_count)
 		end = r->switches_count;
 	if (first >= end)
@@ -663,6 +786,19 @@ size_t fabric_reach_output(
 		write_bitmap(&out, withheld, first, count);
 	assert(!out.failed);
 	return (size_t)(out.at - payload);
+}
+
+void fabric_reach_last_resort(const struct fabric_reach *r, uint32_t destination, uint64_t *ports)
+{
+	memset(ports, 0, r->port_words * sizeof(uint64_t));
+	for (uint32_t i = 0; i < r->ports_count; i++) {
+		const struct fabric_reach_port *p = &r->ports[i];
+
+		if (p->live && p->told != NULL &&
+			(dsf_bitset_has(p->told, destination) ||
+				dsf_bitset_has(p->withheld, destination)))
+			dsf_bitset_add(ports, i);
+	}
 }
 
 bool fabric_reach_next_changed(struct fabric_reach *r, uint32_t *destination)

@@ -26,6 +26,17 @@
  * one go with those that change alike; a port on which that changed something speaks. A link that
  * dies or comes changes groups, and so concerns all destinations, but only those on which its
  * groups' answer differs cost a message.
+ *
+ * Drain. A link (or all links of a switch) can be drained: it stays up and live, but isn't
+ * *active*: for reachability and balance it counts as dead. The drained end says so in cells about
+ * no switch; the other end keeps that through a flap, until a cell about switches comes. Make
+ * before break: everybody else moves first, and what still comes meanwhile goes by a last resort:
+ * links that live but don't count, whose peers reached the destination when they last spoke of it.
+ * So a drain loses nothing, and control cells reach a drained switch. What a peer told before a
+ * drain is kept for that and forgotten when the drain ends; it then says it anew.
+ *
+ * An interface node that has fewer usable links than its minimum drains itself until it has enough
+ * to join again; it starts drained.
  */
 #ifndef DSF_FABRIC_REACH_H
 #define DSF_FABRIC_REACH_H
@@ -36,6 +47,8 @@
 #include "base/trace.h"
 #include "fabric/balance.h"
 #include "fabric/cell.h"
+
+#define FABRIC_REACH_PORTS_MAX 2048u /* as topo/model.h */
 
 #define FABRIC_REACH_SILENCE_PERIODS 3u /* DESIGN: silence is 3 refreshes */
 #define FABRIC_REACH_CLEAN_PERIODS   8u /* published (SONiC): back after 8 clean polls */
@@ -60,7 +73,10 @@ struct fabric_reach_port {
 	enum fabric_tier peer_tier; /* NONE: not a fabric port */
 	uint16_t peer_switch;
 	bool carrier, heard, hears_me, live, isolated;
-	bool fill_wanted; /* at the next send: the link is under test */
+	bool drained, peer_drained; /* asked of this port; the peer's word */
+	bool usable;                /* live, drained at no end */
+	bool active;                /* usable, and we ourselves aren't drained: counts as a way */
+	bool fill_wanted;           /* at the next send: the link is under test */
 	uint32_t clean_periods;
 	dsf_instant heard_at;
 	bool sequence_known;
@@ -83,11 +99,11 @@ struct fabric_reach {
 	enum fabric_tier tier;
 	uint64_t refresh_ns;
 	dsf_instant refresh_at;
-	uint64_t *by_destination;   /* [switches_count][port_words]: live ports that reach it */
-	uint64_t *direct;           /* heard from interface nodes themselves, over live links */
-	uint64_t *any;              /* heard over any live link */
+	uint64_t *by_destination;   /* [switches_count][port_words]: active ports that reach it */
+	uint64_t *direct;           /* heard from interface nodes themselves, over active links */
+	uint64_t *any;              /* heard over any active link */
 	uint64_t *unbalanced;       /* would be heard if nobody withheld anything */
-	uint32_t *unbalanced_count; /* [switches_count]: over how many live links */
+	uint32_t *unbalanced_count; /* [switches_count]: over how many active links */
 	uint64_t *down;             /* [port_words]: ports to interface nodes */
 	/* Fabric nodes: on which ports we tell and withhold a destination, and by port which
 	 * destinations. */
@@ -102,8 +118,10 @@ struct fabric_reach {
 	bool changed_any;
 	uint64_t *wants; /* [port_words]: ports that want a reachability cell */
 	uint32_t wants_count;
-	uint32_t live_count;
-	uint64_t *live; /* [port_words] */
+	uint32_t live_count, usable_count, active_count;
+	uint64_t *active;            /* [port_words] */
+	bool asked_drained, starved; /* all links: asked; too few links */
+	uint32_t min_links_to_join, min_links_to_remain;
 	const struct dsf_trace *trace;
 	uint32_t node;
 };
@@ -119,6 +137,9 @@ struct fabric_reach_config {
 	bool balanced;                   /* Input Balanced Mode */
 	struct dsf_draw draw;
 	uint32_t cell_bytes; /* FABRIC_CELL_MIN at least */
+	/* Interface nodes: fewer usable links than to_remain drain it, to_join bring it back. 0:
+	 * none; to_join >= to_remain. */
+	uint32_t min_links_to_join, min_links_to_remain;
 	uint64_t refresh_ns;
 	dsf_instant first_refresh_at;
 	const struct dsf_trace *trace; /* or NULL */
@@ -131,6 +152,18 @@ int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
 void fabric_reach_close(struct fabric_reach *r);
 
 void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_instant now);
+
+/* Drains a port, or ends that; carrier and restarts of the peer don't change it. */
+void fabric_reach_drain(struct fabric_reach *r, uint32_t port, bool drained, dsf_instant now);
+
+/* Drains all ports at once, whatever is asked of each. */
+void fabric_reach_drain_all(struct fabric_reach *r, bool drained, dsf_instant now);
+
+/* All ports are drained: because it was asked, or for want of links. */
+static inline bool fabric_reach_drained(const struct fabric_reach *r)
+{
+	return r->asked_drained || r->starved;
+}
 
 /* A valid train came in; heard_us is its "I hear you". */
 void fabric_reach_heard(struct fabric_reach *r, uint32_t port, bool heard_us, dsf_instant now);
@@ -163,7 +196,7 @@ size_t fabric_reach_output(
 /* What we tell the peer at port that we reach (an interface node: itself). words: switch_words. */
 void fabric_reach_advertised(const struct fabric_reach *r, uint32_t port, uint64_t *set);
 
-/* Live ports on which we tell destination, and on which only balance keeps us from it: bitsets of
+/* Active ports on which we tell destination, and on which only balance keeps us from it: bitsets of
  * port_words. Fabric nodes. */
 static inline const uint64_t *fabric_reach_told(const struct fabric_reach *r, uint32_t destination)
 {
@@ -185,11 +218,15 @@ static inline bool fabric_reach_cut(const struct fabric_reach *r, uint32_t desti
 /* The next destination whose ports changed, cleared; false when there is none. */
 bool fabric_reach_next_changed(struct fabric_reach *r, uint32_t *destination);
 
-/* Live ports over which destination is reached: a bitset of port_words. */
+/* Active ports over which destination is reached: a bitset of port_words. */
 static inline const uint64_t *fabric_reach_ports(const struct fabric_reach *r, uint32_t destination)
 {
 	return r->by_destination + (size_t)destination * r->port_words;
 }
+
+/* Live ports for cells to a destination that no active port reaches: those of peers that reached it
+ * before a drain, or withhold it. Changes are told by fabric_reach_next_changed. */
+void fabric_reach_last_resort(const struct fabric_reach *r, uint32_t destination, uint64_t *ports);
 
 /* Whether we tell the peer that we hear it. */
 static inline bool fabric_reach_hears(const struct fabric_reach *r, uint32_t port)

@@ -44,10 +44,16 @@ void fabric_spray_close(struct fabric_spray *s)
 static struct fabric_spray_set *make_set(
 	struct fabric_spray *s, uint32_t destination, const struct fabric_reach *reach)
 {
+	uint64_t resort[DSF_BITSET_WORDS(FABRIC_REACH_PORTS_MAX)];
 	const uint64_t *ports = fabric_reach_ports(reach, destination);
 	uint32_t count = dsf_bitset_count(ports, reach->port_words), at = 0;
 	struct fabric_spray_set *set;
 
+	if (count == 0) {
+		fabric_reach_last_resort(reach, destination, resort);
+		ports = resort;
+		count = dsf_bitset_count(ports, reach->port_words);
+	}
 	if (count == 0)
 		return NULL;
 	set = dsf_memory_new(s->memory, set_size(count));

@@ -164,8 +164,12 @@ static int init_reach(struct node_cells *c, const struct node_config *config, ds
 	for (uint32_t i = 0; i < c->self->ports_count; i++)
 		peers[i] = peer_of(t, topo_node_port(t, c->self, i), unit);
 	reach.peers = peers;
-	if (topo_is_fabric_node(c->self->role))
+	if (topo_is_fabric_node(c->self->role)) {
 		reach.draw = topo_draw(t, c->index, config->seed);
+	} else { /* published: fabric switches have no minimum */
+		reach.min_links_to_join = t->fabric.min_links_to_join;
+		reach.min_links_to_remain = t->fabric.min_links_to_remain;
+	}
 	err = fabric_reach_init(&c->reach, c->memory, &reach);
 	dsf_memory_delete(c->memory, peers, size);
 	return err;
@@ -386,9 +390,12 @@ void node_cells_settle(struct node_cells *c, dsf_instant now)
 		send_reach(c, port, now);
 }
 
-/* Is every destination reached that a healthy fabric reaches? */
+/* Is every destination reached that a healthy fabric reaches? One that was told to reach none is as
+ * it has to be. */
 static bool reaches_expected(const struct node_cells *c)
 {
+	if (c->reach.asked_drained)
+		return true;
 	for (uint32_t w = 0; w < c->reach.switch_words; w++)
 		if (c->expected[w] & ~c->reach.any[w])
 			return false;
@@ -444,14 +451,11 @@ bool node_cells_output(struct node_cells *c, struct node_output *out, dsf_instan
 	return true;
 }
 
-int node_cells_command(struct node_cells *c, const struct node_command *command, dsf_instant now)
+static void impair(struct node_cells *c, const struct node_command *command, dsf_instant now)
 {
 	const struct node_impairment *i = &command->impairment;
-	struct fabric_port *p;
+	struct fabric_port *p = &c->ports.ports[command->port];
 
-	if (command->kind != NODE_COMMAND_IMPAIR)
-		return -DSF_E_UNSUPPORTED;
-	p = &c->ports.ports[command->port];
 	p->impairment = (struct fabric_impairment){ .loss_ppm = i->loss_ppm,
 		.corrupt_ppm = i->corrupt_ppm,
 		.reorder_ppm = i->reorder_ppm,
@@ -464,7 +468,24 @@ int node_cells_command(struct node_cells *c, const struct node_command *command,
 			: c->topo->links[topo_node_port(c->topo, c->self, command->port)->link]
 				  .rate_bps,
 		now);
-	return 0;
+}
+
+int node_cells_command(struct node_cells *c, const struct node_command *command, dsf_instant now)
+{
+	switch (command->kind) {
+	case NODE_COMMAND_IMPAIR: impair(c, command, now); return 0;
+	case NODE_COMMAND_DRAIN_PORT:
+		if (topo_node_port(c->topo, c->self, command->port)->ethernet)
+			return -DSF_E_UNSUPPORTED;
+		fabric_reach_drain(&c->reach, command->port, command->drained, now);
+		return 0;
+	case NODE_COMMAND_DRAIN_NODE:
+		fabric_reach_drain_all(&c->reach, command->drained, now);
+		return 0;
+	case NODE_COMMAND_WORKLOAD_START:
+	case NODE_COMMAND_WORKLOAD_STOP: break;
+	}
+	return -DSF_E_UNSUPPORTED;
 }
 
 bool node_cells_ready(const struct node_cells *c)

@@ -21,6 +21,13 @@ void node_cells_count(const struct node_cells *c, struct node_row_counters *coun
 	counters->corrupt_drops += c->corrupt_dropped;
 }
 
+static enum node_drain drain_of(const struct fabric_reach *r)
+{
+	if (r->asked_drained)
+		return NODE_DRAIN_ASKED;
+	return r->starved ? NODE_DRAIN_MIN_LINKS : NODE_DRAIN_NONE;
+}
+
 static void view_port(const struct node_cells *c, uint32_t i, node_row_fn row_fn, void *user)
 {
 	const struct fabric_port *p = &c->ports.ports[i];
@@ -31,6 +38,10 @@ static void view_port(const struct node_cells *c, uint32_t i, node_row_fn row_fn
 		.carrier = p->carrier,
 		.live = r->live,
 		.isolated = r->isolated,
+		.active = r->active,
+		.drained = r->drained || fabric_reach_drained(&c->reach),
+		.peer_drained = r->peer_drained,
+		.switch_drain = drain_of(&c->reach),
 		.rate_bps = p->rate_bps,
 		.frames_tx = p->counters.frames,
 		.frames_rx = c->frames_rx[i],
@@ -83,7 +94,7 @@ static void view_reachability(
 			.destination = c->topo->switch_node[d],
 			.output = fabric_reach_ports(&c->reach, d),
 			.advertised = !interface                   ? fabric_reach_told(&c->reach, d)
-				      : d == c->self->switch_index ? c->reach.live
+				      : d == c->self->switch_index ? c->reach.active
 								   : none,
 			.withdrawn = interface ? none : fabric_reach_withheld(&c->reach, d),
 			.cut_by_balance = fabric_reach_cut(&c->reach, d),

@@ -82,7 +82,10 @@ void node_fabric_frame_done(struct node_fabric *f, void *buffer)
 
 int node_fabric_command(struct node_fabric *f, const struct node_command *command, dsf_instant now)
 {
-	return node_cells_command(&f->cells, command, now);
+	int err = node_cells_command(&f->cells, command, now);
+
+	settle(f, now);
+	return err;
 }
 
 bool node_fabric_ready(const struct node_fabric *f)

@@ -23,7 +23,7 @@ static void view_ports(const struct node_host *h, uint32_t filter, struct reader
 		begin(r, h, NODE_QUERY_PORT);
 		r->row.port = p->view;
 		r->row.port.impairment = p->impairment;
-		r->row.port.carrier = r->row.port.live = p->carrier;
+		r->row.port.carrier = r->row.port.live = r->row.port.active = p->carrier;
 		r->row_fn(r->user, &r->row);
 	}
 }

@@ -15,7 +15,7 @@ static uint64_t deliverable_bps(const struct node_interface *n)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < n->cells.ports.count; i++) {
-		if (!n->cells.reach.ports[i].live)
+		if (!n->cells.reach.ports[i].active)
 			continue;
 		if (n->cells.ports.ports[i].rate_bps == 0)
 			return 0;
@@ -27,7 +27,7 @@ static uint64_t deliverable_bps(const struct node_interface *n)
 
 static void tell_fabric(struct node_interface *n, dsf_instant now)
 {
-	fabric_credit_fabric(&n->credits, n->cells.reach.live_count > 0, deliverable_bps(n), now);
+	fabric_credit_fabric(&n->credits, n->cells.reach.active_count > 0, deliverable_bps(n), now);
 }
 
 /* The timers of a VOQ end long before it may be called unused. */
@@ -353,9 +353,9 @@ static void destinations_changed(struct node_interface *n, dsf_instant now)
 	while (node_cells_next_changed(&n->cells, &destination))
 		changed = true;
 	/* A link may come or go without changing whom we reach; capacity changes all the same. */
-	if (!changed && n->live_links == n->cells.reach.live_count)
+	if (!changed && n->active_links == n->cells.reach.active_count)
 		return;
-	n->live_links = n->cells.reach.live_count;
+	n->active_links = n->cells.reach.active_count;
 	for (struct fabric_voq *q = dsf_hash_next(&n->voqs.table, NULL); q != NULL;
 		q = dsf_hash_next(&n->voqs.table, q))
 		if (q->destination != n->self->switch_index)
@@ -528,10 +528,10 @@ int node_interface_command(
 	const struct topo_port *port;
 	int err;
 
-	if (command->kind != NODE_COMMAND_IMPAIR)
-		return -DSF_E_UNSUPPORTED;
-	port = topo_node_port(n->topo, n->self, command->port);
-	if (!port->ethernet) {
+	port = command->kind == NODE_COMMAND_IMPAIR
+		       ? topo_node_port(n->topo, n->self, command->port)
+		       : NULL;
+	if (port == NULL || !port->ethernet) {
 		err = node_cells_command(&n->cells, command, now);
 		tell_fabric(n, now);
 		settle(n, now);

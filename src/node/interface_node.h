@@ -47,7 +47,7 @@ struct node_interface {
 	uint32_t *ndp_port;   /* NDP's port index of a port number */
 	uint32_t *ndp_number; /* port number of NDP's port index */
 	uint32_t ethernet_count, ethernet_carriers;
-	uint32_t live_links; /* when credits were last told what the fabric can deliver */
+	uint32_t active_links; /* when credits were last told what the fabric can deliver */
 	uint64_t packets_rx;
 	uint64_t errors[DSF_ERR_COUNT];
 	uint8_t icmp_frame[IP_ICMP_FRAME_MAX];

@@ -9,6 +9,7 @@ static void view_ethernet_port(
 	row.port = (struct node_row_port){ .port = i == n->inband_port ? NODE_PORT_INBAND : i,
 		.carrier = p->carrier,
 		.live = p->carrier,
+		.active = p->carrier,
 		.rate_bps = p->rate_bps,
 		.frames_tx = p->frames_tx,
 		.frames_rx = p->frames_rx,

@@ -157,7 +157,8 @@ void node_memory_done(struct node *n, uint64_t request, int status, dsf_instant 
 
 int node_command(struct node *n, const struct node_command *command, dsf_instant now)
 {
-	if (command->kind == NODE_COMMAND_IMPAIR && command->port >= n->ports_count)
+	if ((command->kind == NODE_COMMAND_IMPAIR || command->kind == NODE_COMMAND_DRAIN_PORT) &&
+		command->port >= n->ports_count)
 		return -DSF_E_UNKNOWN;
 	switch (n->kind) {
 	case KIND_INTERFACE: return node_interface_command(n->interface, command, now);

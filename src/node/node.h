@@ -172,6 +172,8 @@ static inline bool node_impairment_equal(
 
 enum node_command_kind {
 	NODE_COMMAND_IMPAIR,         /* port, impairment: the whole state, not a change */
+	NODE_COMMAND_DRAIN_PORT,     /* switches: port (a fabric port), drained */
+	NODE_COMMAND_DRAIN_NODE,     /* switches: drained; all fabric ports */
 	NODE_COMMAND_WORKLOAD_START, /* hosts: spec, copied */
 	NODE_COMMAND_WORKLOAD_STOP,  /* hosts: stop sending, keep the report */
 };
@@ -180,6 +182,7 @@ struct node_command {
 	enum node_command_kind kind;
 	uint32_t port;
 	struct node_impairment impairment;
+	bool drained;
 	const struct workload_spec *workload;
 };
 

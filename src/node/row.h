@@ -14,12 +14,18 @@
 #include "fabric/balance.h"
 #include "node/node.h"
 
+/* Why a switch is drained. */
+enum node_drain { NODE_DRAIN_NONE, NODE_DRAIN_ASKED, NODE_DRAIN_MIN_LINKS };
+
 /* One port: NODE_QUERY_PORT. */
 struct node_row_port {
 	uint32_t port; /* number, or NODE_PORT_INBAND */
 	bool carrier;
 	bool live; /* fabric ports: heard both ways; Ethernet ports: carrier */
 	bool isolated;
+	bool active; /* fabric ports: live and drained at neither end; Ethernet ports: carrier */
+	bool drained, peer_drained;   /* at this end; at the other */
+	enum node_drain switch_drain; /* if drained: the whole switch is */
 	uint64_t rate_bps;
 	uint64_t frames_tx, frames_rx; /* frames on the veth (trains or packets) */
 	uint64_t bytes_tx, bytes_rx;   /* of those frames, Ethernet header included, no FCS */

@@ -145,6 +145,8 @@ static const struct topo_key fabric_keys[TOPO_FABRIC_COUNT] = {
 		NS_PER_US, 10 * NS_PER_S, NULL },
 	[TOPO_FABRIC_CREDIT_WATCHDOG] = { "credit_watchdog", TOPO_VALUE_TIME, false, NS_PER_US,
 		10 * NS_PER_S, NULL },
+	[TOPO_FABRIC_MIN_LINKS_TO_JOIN] = INT("min_links_to_join", 0, TOPO_PORTS_MAX),
+	[TOPO_FABRIC_MIN_LINKS_TO_REMAIN] = INT("min_links_to_remain", 0, TOPO_PORTS_MAX),
 	[TOPO_FABRIC_WEIGHTS] = OBJECT("weights"),
 	[TOPO_FABRIC_ORDERS] = { "orders", TOPO_VALUE_ARRAY, false, 0, TOPO_NODES_MAX, NULL },
 };

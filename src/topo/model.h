@@ -123,6 +123,9 @@ struct topo_fabric {
 	uint64_t reassembly_timeout_ns; /* without the largest delay skew */
 	uint64_t credit_watchdog_ns;
 	uint32_t weight_rdma, weight_default; /* class nc is strict */
+	/* Interface nodes: fewer usable fabric links than to_remain drain one, to_join bring it
+	 * back. 0: none. */
+	uint32_t min_links_to_join, min_links_to_remain;
 };
 
 struct topo_transport_settings {

@@ -105,11 +105,13 @@ static void add_settings(struct text *x, const struct topo *t)
 		"\"train_bytes\": %u, \"input_balanced\": %s, \"draw\": \"%s\", \"voq_bytes\": %u, "
 		"\"buffer_bytes\": %u, \"ecn_min\": %" PRIu64 ", \"reach_refresh\": %" PRIu64
 		", \"reassembly_timeout\": %" PRIu64 ", \"credit_watchdog\": %" PRIu64
+		", \"min_links_to_join\": %u, \"min_links_to_remain\": %u"
 		", \"weights\": {\"rdma\": %u, \"default\": %u}",
 		mode_name(f->mode), f->cell_bytes, f->credit_bytes, f->train_bytes,
 		f->input_balanced ? "true" : "false", draw_name(f->draw), f->voq_bytes,
 		f->buffer_bytes, f->ecn_min_ns, f->reach_refresh_ns, f->reassembly_timeout_ns,
-		f->credit_watchdog_ns, f->weight_rdma, f->weight_default);
+		f->credit_watchdog_ns, f->min_links_to_join, f->min_links_to_remain, f->weight_rdma,
+		f->weight_default);
 	if (f->draw == TOPO_DRAW_FORCED)
 		add_orders(x, t);
 	add(x, "},\n");

@@ -74,6 +74,23 @@ static void take64(const struct topo_slot *slot, uint64_t *value)
 		*value = slot->number;
 }
 
+/* Who may leave with fewer links than he may join with would come and go for ever. */
+static int read_minimum(
+	struct topo_draft *d, const struct topo_path *path, const struct topo_slot *s)
+{
+	struct topo_fabric *f = &d->fabric;
+
+	take32(&s[TOPO_FABRIC_MIN_LINKS_TO_REMAIN], &f->min_links_to_remain);
+	f->min_links_to_join = f->min_links_to_remain;
+	take32(&s[TOPO_FABRIC_MIN_LINKS_TO_JOIN], &f->min_links_to_join);
+	if (f->min_links_to_join >= f->min_links_to_remain)
+		return 0;
+	return topo_fail(d->reader, path, &s[TOPO_FABRIC_MIN_LINKS_TO_JOIN],
+		"min_links_to_join %u is below min_links_to_remain %u: a switch would join and "
+		"leave without end",
+		f->min_links_to_join, f->min_links_to_remain);
+}
+
 static int read_fabric(struct topo_draft *d, const struct topo_slot *slot)
 {
 	struct topo_slot s[TOPO_FABRIC_COUNT];
@@ -108,6 +125,9 @@ static int read_fabric(struct topo_draft *d, const struct topo_slot *slot)
 	if (f->voq_bytes > f->buffer_bytes)
 		return topo_fail(d->reader, &path, &s[TOPO_FABRIC_VOQ_BYTES],
 			"voq_bytes %u is above buffer_bytes %u", f->voq_bytes, f->buffer_bytes);
+	err = read_minimum(d, &path, s);
+	if (err < 0)
+		return err;
 	if (s[TOPO_FABRIC_WEIGHTS].given)
 		return read_weights(d, &path, &s[TOPO_FABRIC_WEIGHTS]);
 	return 0;

@@ -23,6 +23,13 @@ static uint32_t port_number(const struct topo *t, uint32_t node, const char *nam
 	return port == TOPO_NONE ? NODE_PORT_INBAND : t->ports[port].number;
 }
 
+static bool is_text(const cJSON *json, const char *key, const char *text)
+{
+	const char *value = view_json_text(json, key);
+
+	return value != NULL && strcmp(value, text) == 0;
+}
+
 static int read_port(const struct topo *t, const cJSON *json, struct view_read *r)
 {
 	const char *name = view_json_text(json, "port");
@@ -33,6 +40,9 @@ static int read_port(const struct topo *t, const cJSON *json, struct view_read *
 		.carrier = flag(json, "carrier"),
 		.live = flag(json, "live"),
 		.isolated = flag(json, "isolated"),
+		.active = is_text(json, "active_state", "active"),
+		.drained = flag(json, "drained"),
+		.peer_drained = flag(json, "peer_drained"),
 		.cells_tx = view_json_u64(json, "cells_tx"),
 		.cells_rx = view_json_u64(json, "cells_rx"),
 		.lost_rx = view_json_u64(json, "lost_rx") };

@@ -86,6 +86,16 @@ static cJSON *port_names(const struct topo *t, uint32_t node, const uint64_t *se
 	return array;
 }
 
+static const char *drain_name(enum node_drain drain)
+{
+	switch (drain) {
+	case NODE_DRAIN_NONE: return "undrained";
+	case NODE_DRAIN_ASKED: return "drained";
+	case NODE_DRAIN_MIN_LINKS: return "below minimum links";
+	}
+	return "unknown";
+}
+
 cJSON *view_impairment(const struct node_impairment *i, const struct node_impairment *base)
 {
 	const struct {
@@ -140,6 +150,10 @@ static bool port_row(cJSON *o, const struct topo *t, uint32_t node, const struct
 	       view_json_add_bool(o, "carrier", r->carrier) &&
 	       view_json_add_bool(o, "live", r->live) &&
 	       view_json_add_bool(o, "isolated", r->isolated) &&
+	       view_json_add_text(o, "active_state", r->active ? "active" : "inactive") &&
+	       view_json_add_bool(o, "drained", r->drained) &&
+	       view_json_add_bool(o, "peer_drained", r->peer_drained) &&
+	       view_json_add_text(o, "switch_state", drain_name(r->switch_drain)) &&
 	       ADD_NUMBERS(o, { "rate_bps", r->rate_bps }, { "frames_tx", r->frames_tx },
 		       { "frames_rx", r->frames_rx }, { "bytes_tx", r->bytes_tx },
 		       { "bytes_rx", r->bytes_rx }, { "cells_tx", r->cells_tx },

@@ -10,7 +10,7 @@
 #define ARRAY_COUNT(a)      (sizeof(a) / sizeof(*(a)))
 #define PORT_NAME_MAX       (TOPO_NODE_NAME_MAX + 1 + TOPO_PORT_NAME_MAX + 1)
 #define COMMAND_WORDS_MAX   2u
-#define COMMAND_COLUMNS_MAX 14u
+#define COMMAND_COLUMNS_MAX 16u
 
 /* Of each command: its words, the rows that are its result as they come (or what it makes of
  * several), and the columns of its table. JSON has more than fits a terminal. */
@@ -20,9 +20,10 @@ static const struct command {
 	struct view_table_column columns[COMMAND_COLUMNS_MAX];
 } commands[] = {
 	[VIEW_SHOW_FABRIC] = { { "fabric" }, NODE_QUERY_PORT,
-		{ { "NODE", "node", 0 }, { "ROLE", "role", 0 }, { "PLANE", "plane", 0 },
-			{ "CLUSTER", "cluster", 0 }, { "FABRIC PORTS", "fabric_ports", 0 },
-			{ "LIVE", "fabric_ports_live", 0 },
+		{ { "NODE", "node", 0 }, { "ROLE", "role", 0 }, { "STATE", "state", 0 },
+			{ "PLANE", "plane", 0 }, { "CLUSTER", "cluster", 0 },
+			{ "FABRIC PORTS", "fabric_ports", 0 }, { "LIVE", "fabric_ports_live", 0 },
+			{ "ACTIVE", "fabric_ports_active", 0 },
 			{ "ISOLATED", "fabric_ports_isolated", 0 },
 			{ "DESTINATIONS", "destinations", 0 },
 			{ "REACHED", "destinations_reached", 0 },
@@ -60,11 +61,11 @@ static const struct command {
 	[VIEW_SHOW_PORT] = { { "port" }, NODE_QUERY_PORT,
 		{ { "NODE", "node", 0 }, { "PORT", "port", 0 }, { "PEER", "peer", 0 },
 			{ "CARRIER", "carrier", 0 }, { "LIVE", "live", 0 },
-			{ "ISOLATED", "isolated", 0 }, { "RATE", "rate_bps", VIEW_TABLE_RATE },
-			{ "FRAMES TX", "frames_tx", 0 }, { "FRAMES RX", "frames_rx", 0 },
-			{ "CELLS TX", "cells_tx", 0 }, { "CELLS RX", "cells_rx", 0 },
-			{ "DROPPED TX", "dropped_tx", 0 }, { "LOST RX", "lost_rx", 0 },
-			{ "IMPAIRED", "impairment", 0 } } },
+			{ "ISOLATED", "isolated", 0 }, { "ACTIVE", "active_state", 0 },
+			{ "DRAINED", "drained", 0 }, { "PEER DRAINED", "peer_drained", 0 },
+			{ "RATE", "rate_bps", VIEW_TABLE_RATE }, { "CELLS TX", "cells_tx", 0 },
+			{ "CELLS RX", "cells_rx", 0 }, { "DROPPED TX", "dropped_tx", 0 },
+			{ "LOST RX", "lost_rx", 0 }, { "IMPAIRED", "impairment", 0 } } },
 	[VIEW_SHOW_COUNTERS] = { { "counters" }, NODE_QUERY_COUNTERS,
 		{ { "NODE", "node", 0 }, { "PACKETS RX", "packets_rx", 0 },
 			{ "PACKETS TX", "packets_tx", 0 }, { "CELLS RX", "cells_rx", 0 },
@@ -204,9 +205,10 @@ static void keep_destination(cJSON *rows, const char *destination)
 
 /* What `show fabric` says of one switch. */
 struct summary {
-	uint32_t ports, live, isolated, destinations, reached, cut;
+	const char *state;
+	uint32_t ports, live, active, isolated, destinations, reached, cut;
 	uint64_t ethernet_bps,
-		fabric_bps; /* of Ethernet ports that are up and fabric links that live */
+		fabric_bps; /* of Ethernet ports that are up and fabric links that are active */
 	bool seen;
 };
 
@@ -221,6 +223,13 @@ static struct summary *summary_of(const struct topo *t, struct summary *all, con
 static bool is_true(const cJSON *row, const char *key)
 {
 	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, key));
+}
+
+static bool is_text(const cJSON *row, const char *key, const char *text)
+{
+	const char *value = view_json_text(row, key);
+
+	return value != NULL && strcmp(value, text) == 0;
 }
 
 static bool is_kind(const cJSON *row, enum topo_link_kind kind)
@@ -245,7 +254,7 @@ static void sum_ports(const struct topo *t, struct summary *all, const cJSON *ro
 	cJSON_ArrayForEach(row, rows)
 	{
 		struct summary *s = summary_of(t, all, row);
-		bool live = is_true(row, "live");
+		bool live = is_true(row, "live"), active = is_text(row, "active_state", "active");
 
 		if (s == NULL || view_json_text(row, "kind") == NULL)
 			continue;
@@ -255,9 +264,11 @@ static void sum_ports(const struct topo *t, struct summary *all, const cJSON *ro
 		if (!is_kind(row, TOPO_LINK_FABRIC) && !is_kind(row, TOPO_LINK_SPINE))
 			continue;
 		s->ports++;
+		s->state = view_json_text(row, "switch_state");
 		s->live += live;
+		s->active += active;
 		s->isolated += is_true(row, "isolated");
-		s->fabric_bps += live ? rate_of(row) : 0;
+		s->fabric_bps += active ? rate_of(row) : 0;
 	}
 }
 
@@ -312,7 +323,9 @@ static cJSON *summary_row(const struct topo *t, const struct topo_node *n, const
 		view_json_add_text(o, "role", topo_role_name(n->role)) &&
 		add_optional(o, "plane", n->plane) && add_optional(o, "cluster", n->cluster) &&
 		view_json_add_u64(o, "fabric_ports", s->ports) &&
+		view_json_add_text(o, "state", s->state) &&
 		view_json_add_u64(o, "fabric_ports_live", s->live) &&
+		view_json_add_u64(o, "fabric_ports_active", s->active) &&
 		view_json_add_u64(o, "fabric_ports_isolated", s->isolated) &&
 		view_json_add_u64(o, "destinations", s->destinations) &&
 		view_json_add_u64(o, "destinations_reached", s->reached) &&
@@ -385,6 +398,9 @@ static const char *link_state(const cJSON *a, const cJSON *b)
 		return "isolated";
 	if ((a != NULL && !is_true(a, "live")) || (b != NULL && !is_true(b, "live")))
 		return "silent";
+	if ((a != NULL && !is_text(a, "active_state", "active")) ||
+		(b != NULL && !is_text(b, "active_state", "active")))
+		return "drained";
 	return "up";
 }
 

@@ -9,6 +9,7 @@
 
 #define PORTS    5u
 #define SWITCHES 150u
+#define DRAINS   200u /* first bytes from here on are drains */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,7 +26,7 @@ static void check_told(const struct fabric_reach *r, uint32_t d, bool direct)
 	uint64_t told = fabric_reach_told(r, d)[0], withheld = fabric_reach_withheld(r, d)[0];
 	struct fabric_balance_view view;
 
-	require((told & withheld) == 0 && ((told | withheld) & ~r->live[0]) == 0);
+	require((told & withheld) == 0 && ((told | withheld) & ~r->active[0]) == 0);
 	require(told == 0 || dsf_bitset_has(r->any, d));
 	for (uint32_t i = 0; i < PORTS; i++) {
 		uint64_t set[DSF_BITSET_WORDS(SWITCHES)];
@@ -40,20 +41,23 @@ static void check_told(const struct fabric_reach *r, uint32_t d, bool direct)
 
 static void check(const struct fabric_reach *r)
 {
-	uint32_t live = 0, wants = 0;
+	uint32_t live = 0, active = 0, wants = 0;
 
 	for (uint32_t i = 0; i < PORTS; i++) {
 		const struct fabric_reach_port *p = &r->ports[i];
 
 		live += p->live;
+		active += p->active;
 		wants += dsf_bitset_has(r->wants, i);
 		require(p->live == (p->carrier && p->heard && p->hears_me && !p->isolated));
+		require(p->active ==
+			(p->live && !p->drained && !p->peer_drained && !fabric_reach_drained(r)));
 		require(p->carrier || !dsf_bitset_has(r->wants, i));
 		for (uint32_t d = 0; d < SWITCHES; d++)
 			require(dsf_bitset_has(fabric_reach_ports(r, d), i) ==
-				(p->live && p->told != NULL && dsf_bitset_has(p->told, d)));
+				(p->active && p->told != NULL && dsf_bitset_has(p->told, d)));
 	}
-	require(live == r->live_count && wants == r->wants_count);
+	require(live == r->live_count && active == r->active_count && wants == r->wants_count);
 	for (uint32_t d = 0; d < SWITCHES; d++) {
 		const uint64_t *ports = fabric_reach_ports(r, d);
 		bool direct = (ports[0] & 7u) != 0; /* ports 0 to 2 lead to interface nodes */
@@ -71,6 +75,13 @@ static size_t step(struct fabric_reach *r, const uint8_t *data, size_t size, dsf
 	uint64_t busy = data[1] >> 1; /* of the case in which ports speak */
 	size_t used = 2;
 
+	if (data[0] >= DRAINS) {
+		if (data[1] & 2u)
+			fabric_reach_drain_all(r, data[1] & 1u, *now);
+		else
+			fabric_reach_drain(r, port, data[1] & 1u, *now);
+		return used;
+	}
 	switch (what) {
 	case 0: fabric_reach_carrier(r, port, data[1] & 1u, *now); break;
 	case 1: fabric_reach_heard(r, port, data[1] & 1u, *now); break;
@@ -91,7 +102,7 @@ static size_t step(struct fabric_reach *r, const uint8_t *data, size_t size, dsf
 
 			size = fabric_reach_output(r, from, 0, payload, sizeof(payload));
 			require(!(busy >> from & 1u));
-			require(size == 4 + (SWITCHES + 7) / 8 ||
+			require(size == 4 || size == 4 + (SWITCHES + 7) / 8 ||
 				size == 4 + 2 * ((SWITCHES + 7) / 8));
 		}
 		while (fabric_reach_next_changed(r, &destination))

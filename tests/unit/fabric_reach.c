@@ -338,6 +338,144 @@ static void flaps(void)
 	close_reach("flaps");
 }
 
+/* What we say at port: 'd' drained, 's' a set, '-' nothing. */
+static char says(uint32_t port)
+{
+	uint8_t payload[FABRIC_CELL_MAX];
+	size_t size = fabric_reach_output(&reach, port, 0, payload, sizeof(payload));
+
+	if (size == 0)
+		return '-';
+	return dsf_load_be16(payload + 2) == 0 ? 'd' : 's';
+}
+
+static int say_drained(uint32_t port)
+{
+	return fabric_reach_input(&reach, port, (const uint8_t[4]){ 0 }, 4, now);
+}
+
+static bool is_last_resort(uint32_t port, uint32_t destination)
+{
+	uint64_t ports[1];
+
+	fabric_reach_last_resort(&reach, destination, ports);
+	return dsf_bitset_has(ports, port);
+}
+
+/* A port that is drained is live but no way; cells that still come find it. */
+static void drain(void)
+{
+	open_leaf();
+	live_ports();
+	say_one(0, 10);
+	say_one(1, 11);
+	changes();
+	sends();
+	fabric_reach_drain(&reach, 0, true, now);
+	TAP_OK(reach.ports[0].live && !reach.ports[0].active && reach.live_count == 3 &&
+			reach.active_count == 2,
+		"drained: live, not active");
+	TAP_OK(!reaches(0, 10) && !advertises(1, 10) && advertises(2, 11),
+		"what it led to is withdrawn");
+	TAP_OK(is_last_resort(0, 10) && !is_last_resort(1, 10), "and still found as last resort");
+	TAP_OK(says(0) == 'd' && says(1) == 's' && (sends() & 1u) != 0, "the peer is told");
+	TAP_OK(changes() == 1, "one destination has changed");
+	say(0, NULL, 0);
+	TAP_OK(is_last_resort(0, 10), "the peer, which now tells nothing, takes nothing away");
+	fabric_reach_carrier(&reach, 0, false, now);
+	TAP_OK(!is_last_resort(0, 10) && changes() == 1, "without carrier it is no resort");
+	fabric_reach_carrier(&reach, 0, true, now);
+	fabric_reach_heard(&reach, 0, true, now);
+	TAP_OK(reach.ports[0].live && !reach.ports[0].active, "a flap doesn't end the drain");
+	fabric_reach_drain(&reach, 0, false, now);
+	TAP_OK(reach.ports[0].active && !reaches(0, 10) && says(0) == 's', "undrained: active");
+	say_one(0, 10);
+	TAP_OK(reaches(0, 10) && advertises(1, 10), "and a way once the peer has spoken");
+	close_reach("drain");
+}
+
+static void peer_drain(void)
+{
+	open_leaf();
+	live_ports();
+	say_one(0, 10);
+	TAP_EQ(say_drained(0), 0, "the peer's end is drained");
+	TAP_OK(reach.ports[0].peer_drained && reach.ports[0].live && !reach.ports[0].active &&
+			!reaches(0, 10) && is_last_resort(0, 10),
+		"inactive, a last resort");
+	TAP_OK(says(0) == 's', "we aren't");
+	fabric_reach_carrier(&reach, 0, false, now);
+	fabric_reach_carrier(&reach, 0, true, now);
+	fabric_reach_heard(&reach, 0, true, now);
+	TAP_OK(reach.ports[0].live && !reach.ports[0].active, "a flap doesn't end the drain");
+	say_one(0, 11);
+	TAP_OK(reach.ports[0].active && reaches(0, 11) && !reaches(0, 10),
+		"the peer's next set does, and alone holds");
+	close_reach("peer drain");
+}
+
+static void drain_all(void)
+{
+	open_leaf();
+	live_ports();
+	say_one(0, 10);
+	say_one(1, 11);
+	fabric_reach_drain(&reach, 1, true, now);
+	sends();
+	fabric_reach_drain_all(&reach, true, now);
+	TAP_OK(reach.active_count == 0 && reach.live_count == 3 && sends() == 7 && says(2) == 'd',
+		"a drained switch: no port is active, all say so");
+	TAP_OK(is_last_resort(0, 10) && is_last_resort(1, 11), "what still comes finds its way");
+	fabric_reach_drain_all(&reach, false, now);
+	TAP_OK(reach.active_count == 2 && !reach.ports[1].active && says(1) == 'd' &&
+			says(0) == 's',
+		"undrained: but for the port that is drained itself");
+	TAP_OK(!reaches(0, 10) && !is_last_resort(0, 10), "what was told before is void");
+	close_reach("drain all");
+}
+
+/* An interface node with minimum links: starts drained, joins at 2, remains with 1. */
+static void minimum(void)
+{
+	static const struct fabric_peer peers[3] = {
+		{ .tier = FABRIC_TIER_LEAF, .switch_index = 1, .capacity = 1 },
+		{ .tier = FABRIC_TIER_LEAF, .switch_index = 2, .capacity = 1 },
+		{ .tier = FABRIC_TIER_LEAF, .switch_index = 3, .capacity = 1 },
+	};
+	struct fabric_reach_config config = { .self = 10,
+		.tier = FABRIC_TIER_INTERFACE,
+		.ports_count = 3,
+		.switches_count = SWITCHES,
+		.peers = peers,
+		.cell_bytes = 512,
+		.min_links_to_join = 2,
+		.min_links_to_remain = 1,
+		.refresh_ns = REFRESH_NS };
+
+	now = (dsf_instant){ 1000 };
+	fabric_reach_init(&reach, &memory.memory, &config);
+	for (uint32_t i = 0; i < 3; i++)
+		fabric_reach_carrier(&reach, i, true, now);
+	TAP_OK(fabric_reach_drained(&reach) && says(0) == 'd', "minimum: starts drained");
+	fabric_reach_heard(&reach, 0, true, now);
+	TAP_OK(fabric_reach_drained(&reach), "one link is too few to join");
+	fabric_reach_heard(&reach, 1, true, now);
+	TAP_OK(!fabric_reach_drained(&reach) && reach.active_count == 2 && says(2) == 's',
+		"two are enough");
+	fabric_reach_drain(&reach, 0, true, now);
+	TAP_OK(!fabric_reach_drained(&reach), "one is enough to remain");
+	say_drained(1);
+	TAP_OK(fabric_reach_drained(&reach) && reach.active_count == 0, "none isn't");
+	fabric_reach_drain(&reach, 0, false, now);
+	TAP_OK(fabric_reach_drained(&reach), "one is too few to join again");
+	fabric_reach_drain_all(&reach, true, now);
+	fabric_reach_heard(&reach, 2, true, now);
+	TAP_OK(fabric_reach_drained(&reach), "two don't undo what was asked");
+	fabric_reach_drain_all(&reach, false, now);
+	TAP_OK(!fabric_reach_drained(&reach) && reach.active_count == 2, "until it is");
+	close_reach("minimum");
+}
+
 /* A set larger than a cell goes out in parts, whole words each, at any cell size; of a lab's many
  * fabrics only the words of our own, from the switch `from` on, below `end`. */
 static void parts(uint32_t switches, uint32_t from, uint32_t end, uint32_t cell_bytes)
@@ -428,6 +566,10 @@ int main(void)
 	corrupted();
 	late_cells();
 	flaps();
+	drain();
+	peer_drain();
+	drain_all();
+	minimum();
 	parts(1, 0, 1, 512);
 	parts(64, 0, 64, 512);
 	parts(3777, 0, 3777, 512);

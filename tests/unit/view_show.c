@@ -38,7 +38,9 @@ static cJSON *rows(void *user, enum node_query query, uint32_t only)
 			for (uint32_t p = 0; p < n->ports_count; p++) {
 				row.port = (struct node_row_port){ .port = p,
 					.carrier = true,
-					.live = !(n->role == TOPO_ROLE_FDSW && p == 1) };
+					.live = !(n->role == TOPO_ROLE_FDSW && p == 1),
+					.active = !(n->role == TOPO_ROLE_FDSW && p < 2),
+					.drained = n->role == TOPO_ROLE_FDSW && p == 0 };
 				view_rows_append(&v, &row);
 			}
 		} else if (query == NODE_QUERY_REACHABILITY && n->role != TOPO_ROLE_HOST) {
@@ -108,7 +110,7 @@ static void test_run(void)
 	struct view_show_source source = { rows, NULL };
 	struct view_show show = { VIEW_SHOW_FABRIC, TOPO_NONE, TOPO_NONE };
 	cJSON *result = view_show_run(&show, topo, &source), *row;
-	unsigned silent = 0, up = 0;
+	unsigned silent = 0, drained = 0, up = 0;
 	char *text;
 
 	TAP_EQ(cJSON_GetArraySize(result), 3, "fabric: a row for each switch");
@@ -133,9 +135,11 @@ static void test_run(void)
 	cJSON_ArrayForEach(row, result)
 	{
 		silent += strcmp(view_json_text(row, "state"), "silent") == 0;
+		drained += strcmp(view_json_text(row, "state"), "drained") == 0;
 		up += strcmp(view_json_text(row, "state"), "up") == 0;
 	}
-	TAP_OK(silent == 1 && up == topo->links_count - 1, "one of them silent at one end");
+	TAP_OK(silent == 1 && drained == 1 && up == topo->links_count - 2,
+		"one of them silent at one end, one drained");
 	cJSON_Delete(result);
 
 	show.what = VIEW_SHOW_REACHABILITY;
@@ -205,9 +209,11 @@ static void test_overdrain(void)
 			bool up = !cases[i].down[2 * cells + k];
 			uint64_t rate = cells ? cases[i].fabric_bps[k] : cases[i].ethernet_bps[k];
 
-			overdrained[p] = (struct node_row_port){
-				.port = p, .carrier = up, .live = up, .rate_bps = rate * G
-			};
+			overdrained[p] = (struct node_row_port){ .port = p,
+				.carrier = up,
+				.live = up,
+				.active = up,
+				.rate_bps = rate * G };
 		}
 		result = view_show_run(&show, topo_two, &source);
 		TAP_EQ(view_json_u64(cJSON_GetArrayItem(result, 0), "overdrain_percent"),
