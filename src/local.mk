@@ -64,6 +64,15 @@ libbgp_la_SOURCES += src/bgp/session.c src/bgp/session.h
 libbgp_la_SOURCES += src/bgp/update.c src/bgp/update.h
 libbgp_la_SOURCES += src/bgp/wire.c src/bgp/wire.h
 
+noinst_LTLIBRARIES += libfsdb.la
+libfsdb_la_SOURCES =
+libfsdb_la_SOURCES += src/fsdb/import.c src/fsdb/import.h
+libfsdb_la_SOURCES += src/fsdb/mesh.c src/fsdb/mesh.h
+libfsdb_la_SOURCES += src/fsdb/publish.c src/fsdb/publish.h
+libfsdb_la_SOURCES += src/fsdb/session.c src/fsdb/session.h
+libfsdb_la_SOURCES += src/fsdb/table.c src/fsdb/table.h
+libfsdb_la_SOURCES += src/fsdb/wire.c src/fsdb/wire.h
+
 noinst_LTLIBRARIES += libworkload.la
 libworkload_la_SOURCES =
 libworkload_la_SOURCES += src/workload/pattern.c src/workload/pattern.h
@@ -270,7 +279,7 @@ libcli_la_SOURCES += src/cli/units.c src/cli/units.h
 
 # What a program links: users before what they use.
 DSF_CORE_LIBS = libsim.la libview.la libnode.la libtopo.la libworkload.la libmetaroce.la libbgp.la \
-	libip.la libfabric.la libbase.la $(CJSON_LIBS)
+	libfsdb.la libip.la libfabric.la libbase.la $(CJSON_LIBS)
 DSF_LIVE_LIBS = libcli.la libdsfuring.la libnetns.la $(DSF_CORE_LIBS) $(URING_LIBS) $(MNL_LIBS) \
 	$(NLROUTE_LIBS)
 

@@ -60,6 +60,13 @@ UNIT_TESTS += tests/unit/bgp_session
 UNIT_TESTS += tests/unit/bgp_update
 UNIT_TESTS += tests/unit/bgp_wire
 
+# fsdb
+UNIT_TESTS += tests/unit/fsdb_mesh
+UNIT_TESTS += tests/unit/fsdb_publish
+UNIT_TESTS += tests/unit/fsdb_table
+UNIT_TESTS += tests/unit/fsdb_wire
+EXTRA_DIST += tests/unit/fsdb_net.h
+
 # workload
 UNIT_TESTS += tests/unit/workload_pattern
 
@@ -135,6 +142,8 @@ FUZZ_TARGETS += tests/fuzz/cli_json_span
 FUZZ_TARGETS += tests/fuzz/fabric_reach
 FUZZ_TARGETS += tests/fuzz/fabric_reasm
 FUZZ_TARGETS += tests/fuzz/fabric_train
+FUZZ_TARGETS += tests/fuzz/fsdb_mesh
+FUZZ_TARGETS += tests/fuzz/fsdb_wire
 FUZZ_TARGETS += tests/fuzz/ip_ndp
 FUZZ_TARGETS += tests/fuzz/ip_packet
 FUZZ_TARGETS += tests/fuzz/node_frame

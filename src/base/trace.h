@@ -29,6 +29,10 @@
 	X(BALANCE_BACK, "destination", "")                                                         \
 	X(NEIGHBOR_UP, "port", "")                                                                 \
 	X(NEIGHBOR_DOWN, "port", "")                                                               \
+	X(FSDB_UP, "destination", "")                                                              \
+	X(FSDB_DOWN, "destination", "")                                                            \
+	X(FSDB_REJECTED, "destination", "count")                                                   \
+	X(FSDB_STALE, "destination", "")                                                           \
 	X(PACKET_LOST, "source", "sequence")                                                       \
 	X(VOQ_DROPPED, "system_port", "packets")                                                   \
 	X(WATCHDOG_DROPPED, "system_port", "packets")                                              \

@@ -155,6 +155,10 @@ static const char *name_of(enum dsf_event_kind kind)
 	case DSF_EVENT_BALANCE_BACK: return "balance_back";
 	case DSF_EVENT_NEIGHBOR_UP: return "neighbor_up";
 	case DSF_EVENT_NEIGHBOR_DOWN: return "neighbor_down";
+	case DSF_EVENT_FSDB_UP: return "fsdb_up";
+	case DSF_EVENT_FSDB_DOWN: return "fsdb_down";
+	case DSF_EVENT_FSDB_REJECTED: return "fsdb_rejected";
+	case DSF_EVENT_FSDB_STALE: return "fsdb_stale";
 	case DSF_EVENT_WATCHDOG_DROPPED: return "watchdog_dropped";
 	case DSF_EVENT_PATH_SUSPECT: return "path_suspect";
 	case DSF_EVENT_PATH_DEAD: return "path_dead";
