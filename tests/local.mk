@@ -110,7 +110,8 @@ SIM_TESTS =
 # Planted faults: what a drill has to find.
 SIM_TESTS += tests/sim/drill
 tests_sim_drill_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sim_link_set -Wl,--wrap=node_cells_forward \
-	-Wl,--wrap=fabric_reach_output -Wl,--wrap=node_frame_input
+	-Wl,--wrap=fabric_reach_output -Wl,--wrap=node_frame_input \
+	-Wl,--wrap=node_expire -Wl,--wrap=node_output
 # These link a generator of packets in place of the host.
 FABRIC_SIM_SOURCES =
 FABRIC_SIM_SOURCES += tests/sim/generator.c tests/sim/generator.h

@@ -176,8 +176,12 @@ static uint8_t *add_cell(struct fabric_ports *s, struct fabric_port *p, struct f
 	f->wire += wire;
 	f->cells++;
 	p->queue_bytes += wire;
-	if (p->timer.place == 0 && f == p->first)
-		start_first(s, p);
+	if (f == p->first) {
+		if (p->timer.place == 0)
+			start_first(s, p);
+		else
+			s->put_off = true;
+	}
 	return at;
 }
 
@@ -324,6 +328,29 @@ static void depart_first(struct fabric_ports *s, struct fabric_port *p, dsf_inst
 	finish_train(s, p, f);
 }
 
+/* Brings the first timers up to date: cells that came since they were set put departures off. */
+static void correct_timers(struct fabric_ports *s)
+{
+	struct dsf_heap_entry *first;
+
+	while ((first = dsf_heap_first(&s->timers)) != NULL) {
+		struct fabric_port *p = DSF_CONTAINER(first, struct fabric_port, timer);
+		dsf_instant at = first_departs(p);
+
+		if (!dsf_time_before(first->at, at))
+			return;
+		(void)dsf_heap_set(&s->timers, first, at);
+	}
+}
+
+void fabric_ports_settle(struct fabric_ports *s)
+{
+	if (!s->put_off)
+		return;
+	s->put_off = false;
+	correct_timers(s);
+}
+
 bool fabric_ports_expire(struct fabric_ports *s, dsf_instant now)
 {
 	bool departed = false;
@@ -345,6 +372,7 @@ bool fabric_ports_expire(struct fabric_ports *s, dsf_instant now)
 		}
 		(void)dsf_heap_set(&s->timers, &p->timer, at);
 	}
+	correct_timers(s);
 	return departed;
 }
 

@@ -97,7 +97,8 @@ struct fabric_ports {
 	uint64_t *
 		telling; /* bitset: ports with a reachability cell in their queue; the owner adds */
 	struct dsf_pool frames, short_frames;
-	struct dsf_heap timers;
+	struct dsf_heap timers; /* of a train that grew: too early, until fabric_ports_settle */
+	bool put_off;           /* a train under way grew since then */
 	struct fabric_port *flush_first;
 	bool flushed; /* unlimited trains were taken, so there is room; the owner clears it */
 	struct fabric_frame *ready_first, *ready_last; /* departed, not yet output */
@@ -135,6 +136,10 @@ static inline bool fabric_port_has_room(const struct fabric_ports *s, uint32_t p
 {
 	return s->ports[port].queue_bytes <= s->room_bytes;
 }
+
+/* Ends a change: the deadline is that of a train that will leave then. The owner calls it after it
+ * has pushed cells; who doesn't is woken too early, no more. */
+void fabric_ports_settle(struct fabric_ports *s);
 
 static inline dsf_instant fabric_ports_deadline(const struct fabric_ports *s)
 {

@@ -388,6 +388,7 @@ void node_cells_settle(struct node_cells *c, dsf_instant now)
 
 	while (fabric_reach_next_send(&c->reach, c->ports.telling, &port))
 		send_reach(c, port, now);
+	fabric_ports_settle(&c->ports);
 }
 
 /* Is every destination reached that a healthy fabric reaches? One that was told to reach none is as

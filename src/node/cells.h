@@ -50,7 +50,7 @@ dsf_instant node_cells_deadline(const struct node_cells *c);
 /* True when trains have left, so that queues are shorter. */
 bool node_cells_expire(struct node_cells *c, dsf_instant now);
 
-/* Sends what reachability wants to say. */
+/* Sends what reachability wants to say; the end of everything that pushes cells. */
 void node_cells_settle(struct node_cells *c, dsf_instant now);
 
 /* The next destination whose links changed; its spray is forgotten. The owner calls it until false

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "base/err.h"
+#include "base/heap.h"
 #include "base/pool.h"
 #include "base/rng.h"
 #include "fabric/cell.h"
@@ -13,9 +14,6 @@
 #define FRAMES_SLAB 512u
 #define FRAMES_MAX  (1u << 24)
 #define CHECK_NS    NS_PER_US
-
-/* An event's value: the low bit tells deadlines (node << 1 | 1) from frames (a pointer). */
-#define DEADLINE_BIT 1u
 
 /* A frame on its way. */
 struct sim_frame {
@@ -32,7 +30,7 @@ struct sim_device {
 	struct node *node;
 	bool frozen;
 	struct sim_frame *held, **held_end; /* frozen: what has arrived, in order */
-	dsf_instant scheduled_at;           /* a deadline event is in the queue for this instant */
+	struct dsf_heap_entry timer;        /* its deadline */
 };
 
 struct sim_link {
@@ -54,7 +52,8 @@ struct sim {
 	const struct dsf_trace *trace;
 	struct sim_device *devices;
 	struct sim_link *links;
-	struct sim_queue queue;
+	struct sim_queue queue;    /* frames on their way: pointers */
+	struct dsf_heap deadlines; /* of devices */
 	struct sim_neighbors *neighbors;
 	struct dsf_pool frames;
 	dsf_instant now;
@@ -83,14 +82,12 @@ struct node *sim_node(struct sim *s, uint32_t index)
 	return s->devices[index].node;
 }
 
-/* Ranks: deadlines come first, then frames by the port they go to, as node.h has it. */
-#define RANK_DEADLINE 0u
-
+/* Frames of one instant come by the port that they go to, as node.h has it. */
 static_assert(2u * TOPO_LINKS_MAX <= 1u << SIM_QUEUE_RANK_BITS, "a port's index is a rank");
 
-static void push(struct sim *s, dsf_instant at, uint32_t rank, uint64_t value)
+static void push(struct sim *s, dsf_instant at, struct sim_frame *f)
 {
-	int err = sim_queue_push(&s->queue, at, rank, value);
+	int err = sim_queue_push(&s->queue, at, f->target, (uint64_t)(uintptr_t)f);
 
 	if (err < 0)
 		s->err = err;
@@ -99,13 +96,15 @@ static void push(struct sim *s, dsf_instant at, uint32_t rank, uint64_t value)
 static void schedule(struct sim *s, uint32_t index)
 {
 	struct sim_device *d = &s->devices[index];
-	dsf_instant at = node_deadline(d->node);
+	dsf_instant at = d->node == NULL || d->frozen ? DSF_NEVER : node_deadline(d->node);
 
-	/* An earlier event that is in the queue asks again when it comes. */
-	if (d->frozen || !dsf_time_before(at, d->scheduled_at))
+	if (dsf_time_is_never(at)) {
+		dsf_heap_remove(&s->deadlines, &d->timer);
 		return;
-	d->scheduled_at = dsf_time_max(at, s->now);
-	push(s, d->scheduled_at, RANK_DEADLINE, (uint64_t)index << 1 | DEADLINE_BIT);
+	}
+	at = dsf_time_max(at, s->now);
+	if (d->timer.place == 0 || d->timer.at.ns != at.ns)
+		(void)dsf_heap_set(&s->deadlines, &d->timer, at); /* there is room for all */
 }
 
 static void frame_done(struct sim *s, const struct sim_frame *f)
@@ -143,8 +142,7 @@ static void send_frame(struct sim *s, uint32_t index, const struct node_output *
 		.checksum_start = out->checksum_start,
 		.checksum_offset = out->checksum_offset };
 	/* One that was frozen first puts out what should have left meanwhile. */
-	push(s, dsf_time_max(dsf_time_after(out->depart, link->delay_ns), s->now), port->peer,
-		(uint64_t)(uintptr_t)f);
+	push(s, dsf_time_max(dsf_time_after(out->depart, link->delay_ns), s->now), f);
 }
 
 static void drain(struct sim *s, uint32_t index)
@@ -226,35 +224,42 @@ static void deliver(struct sim *s, struct sim_frame *f)
 		drain(s, target->node);
 }
 
-static void run_deadline(struct sim *s, uint32_t index)
+/* When something happens next. */
+static dsf_instant next_at(const struct sim *s)
 {
-	struct sim_device *d = &s->devices[index];
+	return dsf_time_min(sim_queue_at(&s->queue), dsf_heap_at(&s->deadlines));
+}
 
-	if (d->scheduled_at.ns != s->now.ns || d->node == NULL || d->frozen)
-		return; /* another one has taken its place */
-	d->scheduled_at = DSF_NEVER;
+static void run_deadline(struct sim *s)
+{
+	struct sim_device *d =
+		DSF_CONTAINER(dsf_heap_first(&s->deadlines), struct sim_device, timer);
+	uint32_t index = (uint32_t)(d - s->devices);
+
+	s->now = d->timer.at;
 	expire_due(s, index);
 	drain(s, index);
 }
 
+/* The next event, of which there is one. */
 static void step(struct sim *s)
 {
 	struct sim_entry e;
 
-	if (!sim_queue_pop(&s->queue, &e))
+	s->stats.events++;
+	if (dsf_time_due(dsf_heap_at(&s->deadlines), sim_queue_at(&s->queue))) {
+		run_deadline(s);
 		return;
+	}
+	(void)sim_queue_pop(&s->queue, &e);
 	assert(!dsf_time_before(e.at, s->now));
 	s->now = e.at;
-	s->stats.events++;
-	if (e.value & DEADLINE_BIT)
-		run_deadline(s, (uint32_t)(e.value >> 1));
-	else
-		deliver(s, (struct sim_frame *)(uintptr_t)e.value);
+	deliver(s, (struct sim_frame *)(uintptr_t)e.value);
 }
 
 int sim_run_until(struct sim *s, dsf_instant until)
 {
-	while (dsf_time_due(sim_queue_at(&s->queue), until) && s->err == 0)
+	while (dsf_time_due(next_at(s), until) && s->err == 0)
 		step(s);
 	s->now = dsf_time_max(s->now, until);
 	return s->err;
@@ -263,18 +268,14 @@ int sim_run_until(struct sim *s, dsf_instant until)
 bool sim_run_while(
 	struct sim *s, bool (*go_on)(void *user, struct sim *s), void *user, dsf_instant until)
 {
-	dsf_instant check_at = s->now;
+	while (go_on(user, s)) {
+		dsf_instant check_at = dsf_time_max(dsf_time_after(s->now, CHECK_NS), next_at(s));
 
-	while (dsf_time_due(sim_queue_at(&s->queue), until) && s->err == 0) {
-		if (dsf_time_due(check_at, s->now)) {
-			if (!go_on(user, s))
-				return true;
-			check_at = dsf_time_after(s->now, CHECK_NS);
-		}
-		step(s);
+		if (!dsf_time_before(s->now, until) || s->err != 0)
+			return false;
+		sim_run_until(s, dsf_time_min(check_at, until));
 	}
-	s->now = dsf_time_max(s->now, until);
-	return !go_on(user, s);
+	return true;
 }
 
 bool sim_ready(const struct sim *s)
@@ -338,12 +339,8 @@ static void take_back(struct sim *s, uint32_t node)
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
 		for (struct sim_frame *f = s->devices[i].held; f != NULL; f = f->next_free)
 			take_back_frame(s, node, f);
-	for (uint32_t i = 0; i < s->queue.count; i++) {
-		uint64_t value = s->queue.entries[i].value;
-
-		if (!(value & DEADLINE_BIT))
-			take_back_frame(s, node, (struct sim_frame *)(uintptr_t)value);
-	}
+	for (uint32_t i = 0; i < s->queue.count; i++)
+		take_back_frame(s, node, (struct sim_frame *)(uintptr_t)s->queue.entries[i].value);
 }
 
 /* What waits for a frozen node goes on its way at this instant. */
@@ -355,7 +352,7 @@ static void release(struct sim *s, uint32_t node)
 	while (f != NULL) {
 		struct sim_frame *next = f->next_free;
 
-		push(s, s->now, f->target, (uint64_t)(uintptr_t)f);
+		push(s, s->now, f);
 		f = next;
 	}
 	d->held = NULL;
@@ -380,9 +377,10 @@ void sim_node_freeze(struct sim *s, uint32_t node, bool frozen)
 	if (d->node == NULL || d->frozen == frozen)
 		return;
 	d->frozen = frozen;
-	d->scheduled_at = DSF_NEVER;
-	if (frozen)
+	if (frozen) {
+		schedule(s, node);
 		return;
+	}
 	for (uint32_t i = 0; i < n->ports_count; i++)
 		set_carrier(s, n->first_port + i, s->links[topo_node_port(s->topo, n, i)->link].up);
 	release(s, node);
@@ -399,6 +397,7 @@ void sim_node_stop(struct sim *s, uint32_t node)
 	take_back(s, node);
 	s->devices[node].node = NULL;
 	s->devices[node].frozen = false;
+	schedule(s, node);
 	release(s, node);
 	for (uint32_t i = 0; i < n->ports_count; i++)
 		update_link(s, topo_node_port(s->topo, n, i)->link);
@@ -452,7 +451,6 @@ int sim_node_start(struct sim *s, uint32_t node)
 	d->node = make_node(s, node);
 	if (d->node == NULL)
 		return -ENOMEM;
-	d->scheduled_at = DSF_NEVER;
 	for (uint32_t i = 0; i < n->ports_count; i++)
 		update_link(s, topo_node_port(s->topo, n, i)->link);
 	drain(s, node);
@@ -488,7 +486,6 @@ void sim_view(const struct sim *s, uint32_t node, enum node_query query, uint32_
 static int make_devices(struct sim *s)
 {
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++) {
-		s->devices[i].scheduled_at = DSF_NEVER;
 		s->devices[i].held_end = &s->devices[i].held;
 		s->devices[i].node = make_node(s, i);
 		if (s->devices[i].node == NULL)
@@ -507,9 +504,11 @@ struct sim *sim_new(const struct sim_config *config)
 	s->seed = config->seed;
 	s->trace = config->trace;
 	dsf_pool_init(&s->frames, &topo_memory, sizeof(struct sim_frame), FRAMES_SLAB, FRAMES_MAX);
+	dsf_heap_init(&s->deadlines, &topo_memory);
 	s->devices = calloc(s->topo->nodes_count, sizeof(*s->devices));
 	s->links = calloc(s->topo->links_count, sizeof(*s->links));
-	if (s->devices == NULL || s->links == NULL || make_devices(s) < 0) {
+	if (s->devices == NULL || s->links == NULL ||
+		dsf_heap_reserve(&s->deadlines, s->topo->nodes_count) < 0 || make_devices(s) < 0) {
 		sim_free(s);
 		return NULL;
 	}
@@ -532,9 +531,8 @@ void sim_free(struct sim *s)
 	while (sim_queue_pop(&s->queue, &e)) {
 		struct sim_frame *f = (struct sim_frame *)(uintptr_t)e.value;
 
-		if ((e.value & DEADLINE_BIT) || f->bytes == NULL)
-			continue;
-		frame_done(s, f);
+		if (f->bytes != NULL)
+			frame_done(s, f);
 	}
 	for (uint32_t i = 0; s->devices != NULL && i < s->topo->nodes_count; i++)
 		node_free(s->devices[i].node);
@@ -547,6 +545,7 @@ void sim_free(struct sim *s)
 	}
 	dsf_pool_close(&s->frames);
 	sim_queue_close(&s->queue);
+	dsf_heap_close(&s->deadlines);
 	free(s->devices);
 	free(s->links);
 	free(s);

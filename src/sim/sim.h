@@ -37,8 +37,8 @@ dsf_instant sim_now(const struct sim *s);
 /* Runs every event that is due at or before until; now is until afterwards. 0 or -ENOMEM. */
 int sim_run_until(struct sim *s, dsf_instant until);
 
-/* Runs while go_on says so (asked about once a microsecond of fabric time), until at most. True
- * when go_on ended it. */
+/* Runs while go_on says so (asked once a microsecond of fabric time, or when something happens if
+ * that is later), until at most. True when go_on ended it. */
 bool sim_run_while(
 	struct sim *s, bool (*go_on)(void *user, struct sim *s), void *user, dsf_instant until);
 

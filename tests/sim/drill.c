@@ -31,6 +31,8 @@ enum plant { NOTHING, UNHEALED, LOSER, LIAR, LOSSY_WIRES };
 static enum plant plant;
 static uint32_t planted; /* link or switch index */
 static uint64_t passed;
+static const struct node *expired; /* has done what was due, and not been asked for output since */
+static uint64_t inputs_too_early;
 
 void __real_sim_link_set(struct sim *s, uint32_t link, bool up);
 void __wrap_sim_link_set(struct sim *s, uint32_t link, bool up);
@@ -78,9 +80,26 @@ int __wrap_node_frame_input(
 {
 	bool cells = frame->size > 14 && dsf_load_be16(frame->bytes + 12) != IPV6;
 
+	inputs_too_early += n == expired;
 	if (plant == LOSSY_WIRES && cells && ++passed % 500 == 0)
 		return 0; /* a train that vanishes on the wire */
 	return __real_node_frame_input(n, port, frame, now);
+}
+
+void __real_node_expire(struct node *n, dsf_instant now);
+void __wrap_node_expire(struct node *n, dsf_instant now);
+void __wrap_node_expire(struct node *n, dsf_instant now)
+{
+	expired = n;
+	__real_node_expire(n, now);
+}
+
+bool __real_node_output(struct node *n, struct node_output *out, dsf_instant now);
+bool __wrap_node_output(struct node *n, struct node_output *out, dsf_instant now);
+bool __wrap_node_output(struct node *n, struct node_output *out, dsf_instant now)
+{
+	expired = n == expired ? NULL : expired;
+	return __real_node_output(n, out, now);
 }
 
 struct outcome {
@@ -317,6 +336,7 @@ int main(int argc, char **argv)
 		a_seed_is_a_run(t);
 		planted_faults_are_found(t);
 	}
+	TAP_EQ(inputs_too_early, 0, "at one instant deadlines come first, with all they set off");
 	topo_free(t);
 	return TAP_DONE();
 }

@@ -165,14 +165,17 @@ static void one_train(void)
 	push(0, 1, CELL);
 	run_until(1020);
 	TAP_EQ(seen.trains, 0, "a cell that joins puts the departure off");
-	run_until(1021);
-	TAP_OK(seen.trains == 1 && seen.cells == 2, "both leave in one train");
-	TAP_EQ(seen.depart.ns, 1000 + 21, "when the second has been serialised: 20.48 ns");
-	run_until(2000);
 	push(0, 2, CELL);
+	fabric_ports_settle(&ports);
+	TAP_EQ(fabric_ports_deadline(&ports).ns, 1000 + 31, "which is then known");
+	run_until(1031);
+	TAP_OK(seen.trains == 1 && seen.cells == 3, "all leave in one train");
+	TAP_EQ(seen.depart.ns, 1000 + 31, "when the third has been serialised: 30.72 ns");
+	run_until(2000);
+	push(0, 3, CELL);
 	run_until(5000);
 	TAP_EQ(seen.depart.ns, 2000 + 11, "an idle port starts at once");
-	TAP_EQ(seen.numbers, 3, "in order");
+	TAP_EQ(seen.numbers, 4, "in order");
 	TAP_OK(seen.wrong == 0 && seen.sequence_gaps == 0 && ports.ports[0].queue_bytes == 0,
 		"well formed, numbered without gaps");
 	close_ports("one train");
