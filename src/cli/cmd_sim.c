@@ -30,8 +30,19 @@ struct session {
 	int links_count;
 	cJSON *results;          /* [{"command","result"}] */
 	struct output_text text; /* the same for people */
+	dsf_instant failed_at;   /* --fail; else DSF_NEVER */
+	dsf_instant changed_at;  /* reachability, anywhere, for the last time */
 	int code;
 };
+
+static void note_change(void *user, const struct dsf_event *event)
+{
+	struct session *s = user;
+
+	if (event->kind == DSF_EVENT_REACH_CHANGED || event->kind == DSF_EVENT_BALANCE_CUT ||
+		event->kind == DSF_EVENT_BALANCE_BACK)
+		s->changed_at = event->at;
+}
 
 /* Adds a result; takes it and its text. */
 static bool add_result(struct session *s, const char *command, cJSON *result, char *text)
@@ -200,18 +211,25 @@ static bool summarize(struct session *s)
 {
 	struct sim_stats stats = sim_stats(s->sim);
 	cJSON *o = cJSON_CreateObject();
-	char *text = NULL;
+	char *text = NULL, converged[64] = "";
+	bool broken = !dsf_time_is_never(s->failed_at);
+	uint64_t converged_ns = dsf_time_since(s->failed_at, s->changed_at);
 	bool made = o != NULL && view_json_add_bool(o, "ready", sim_ready(s->sim)) &&
 		    view_json_add_u64(o, "now_ns", sim_now(s->sim).ns) &&
+		    (broken ? view_json_add_u64(o, "converged_ns", converged_ns)
+			    : view_json_add_text(o, "converged_ns", NULL)) &&
 		    view_json_add_u64(o, "events", stats.events) &&
 		    view_json_add_u64(o, "frames", stats.frames) &&
 		    view_json_add(o, "trace_hash", hash_value(sim_hash(s->sim)));
 
+	if (broken)
+		snprintf(converged, sizeof(converged), ", converged %.3f us after the failure",
+			(double)converged_ns / 1e3);
 	if (made &&
-		asprintf(&text, "ready %s at %.3f us, %llu events, %llu frames, trace %016llx\n",
+		asprintf(&text, "ready %s at %.3f us%s, %llu events, %llu frames, trace %016llx\n",
 			sim_ready(s->sim) ? "yes" : "no", (double)sim_now(s->sim).ns / 1e3,
-			(unsigned long long)stats.events, (unsigned long long)stats.frames,
-			(unsigned long long)sim_hash(s->sim)) < 0)
+			converged, (unsigned long long)stats.events,
+			(unsigned long long)stats.frames, (unsigned long long)sim_hash(s->sim)) < 0)
 		text = NULL;
 	if (made)
 		return add_result(s, "sim", o, text);
@@ -245,6 +263,8 @@ static bool act(struct session *s)
 		s->code = CLI_FAILED;
 		return false;
 	}
+	if (broken)
+		s->failed_at = sim_now(s->sim);
 	if (!fail_links(s))
 		return false;
 	if (broken) /* long enough for news to cross a fabric; it need not be whole again */
@@ -287,7 +307,8 @@ static int print(struct session *s)
 
 static int run(int argc, char **argv, const struct cli_options *options)
 {
-	struct session s = { .options = options, .limit_ns = LIMIT_NS };
+	struct session s = { .options = options, .limit_ns = LIMIT_NS, .failed_at = DSF_NEVER };
+	struct dsf_trace trace = { note_change, &s };
 	struct topo *t;
 	const char *seed = cli_option(options, "seed");
 	uint64_t seed_value;
@@ -309,7 +330,9 @@ static int run(int argc, char **argv, const struct cli_options *options)
 	s.links = argv + 1;
 	s.links_count = argc - 1;
 	s.results = cJSON_CreateArray();
-	s.sim = sim_new(&(struct sim_config){ .topo = t, .seed = seed_value });
+	s.sim = sim_new(&(struct sim_config){ .topo = t,
+		.seed = seed_value,
+		.trace = cli_option_at(options, "fail", 0) != NULL ? &trace : NULL });
 	if (s.sim == NULL || s.results == NULL) {
 		log_err("sim: %s: no memory for its devices", argv[0]);
 		s.code = CLI_FAILED;
@@ -347,7 +370,10 @@ const struct cli_command cmd_sim = {
 		"are what the live commands `run` and `show` would print; several make a list of\n"
 		"{\"command\", \"result\"}. The same file, options and seed give the same run to "
 		"the\n"
-		"last event (trace_hash). Exits 1 when a workload was not verified "
+		"last event (trace_hash). With --fail and nothing else it says how long after the "
+		"failure "
+		"the\n"
+		"last switch changed its mind. Exits 1 when a workload was not verified "
 		"or\n"
 		"a drill did not hold.",
 	.options = options,

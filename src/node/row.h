@@ -145,7 +145,7 @@ struct node_row_flow {
 	uint64_t lost, duplicated;     /* udp: datagrams; else messages */
 	uint64_t reordered;            /* udp: datagrams that came after a later one */
 	dsf_instant first_at, last_at; /* first send or arrival, last completion or arrival */
-	/* Sender: completion times of messages; udp receiver: from sending to arrival. NULL: none. */
+	/* Sender: completion times; udp receiver: from sending to arrival. NULL: none. */
 	const struct dsf_histogram *fct;
 	uint64_t retransmits, ecn_marks;
 };
