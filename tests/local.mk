@@ -108,6 +108,8 @@ UNIT_TESTS += tests/unit/cli_units
 
 SIM_TESTS =
 # Planted faults: what a drill has to find.
+SIM_TESTS += tests/sim/fabric_cut
+tests_sim_fabric_cut_SOURCES = tests/sim/fabric_cut.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/drill
 tests_sim_drill_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sim_link_set -Wl,--wrap=node_cells_forward \
 	-Wl,--wrap=fabric_reach_output -Wl,--wrap=node_frame_input \
