@@ -108,8 +108,6 @@ UNIT_TESTS += tests/unit/cli_units
 
 SIM_TESTS =
 # Planted faults: what a drill has to find.
-SIM_TESTS += tests/sim/fabric_cut
-tests_sim_fabric_cut_SOURCES = tests/sim/fabric_cut.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/drill
 tests_sim_drill_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sim_link_set -Wl,--wrap=node_cells_forward \
 	-Wl,--wrap=fabric_reach_output -Wl,--wrap=node_frame_input \
@@ -120,6 +118,8 @@ FABRIC_SIM_SOURCES += tests/sim/generator.c tests/sim/generator.h
 FABRIC_SIM_SOURCES += tests/sim/lab.c tests/sim/lab.h
 SIM_TESTS += tests/sim/fabric_drain
 tests_sim_fabric_drain_SOURCES = tests/sim/fabric_drain.c $(FABRIC_SIM_SOURCES)
+SIM_TESTS += tests/sim/fabric_cut
+tests_sim_fabric_cut_SOURCES = tests/sim/fabric_cut.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_faults
 tests_sim_fabric_faults_SOURCES = tests/sim/fabric_faults.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_figures

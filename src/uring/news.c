@@ -151,6 +151,12 @@ static const char *name_of(enum dsf_event_kind kind)
 	case DSF_EVENT_LINK_SILENT: return "link_down";
 	case DSF_EVENT_LINK_ISOLATED: return "link_isolated";
 	case DSF_EVENT_LINK_RECOVERED: return "link_healed";
+	case DSF_EVENT_LINK_DRAINED: return "link_drained";
+	case DSF_EVENT_LINK_UNDRAINED: return "link_undrained";
+	case DSF_EVENT_LINK_PEER_DRAINED: return "peer_drained";
+	case DSF_EVENT_LINK_PEER_UNDRAINED: return "peer_undrained";
+	case DSF_EVENT_SWITCH_DRAINED: return "switch_drained";
+	case DSF_EVENT_SWITCH_UNDRAINED: return "switch_undrained";
 	case DSF_EVENT_BALANCE_CUT: return "balance_cut";
 	case DSF_EVENT_BALANCE_BACK: return "balance_back";
 	case DSF_EVENT_NEIGHBOR_UP: return "neighbor_up";
