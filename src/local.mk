@@ -265,6 +265,7 @@ libcli_la_SOURCES += src/cli/sim_drill.c src/cli/sim_drill.h
 libcli_la_SOURCES += src/cli/supervisor.c src/cli/supervisor.h
 libcli_la_SOURCES += src/cli/supervisor_build.c
 libcli_la_SOURCES += src/cli/supervisor_client.c
+libcli_la_SOURCES += src/cli/supervisor_drain.c
 libcli_la_SOURCES += src/cli/supervisor_event.c
 libcli_la_SOURCES += src/cli/supervisor_heal.c
 libcli_la_SOURCES += src/cli/supervisor_job.c

@@ -120,10 +120,15 @@ static int set_link(
 		log_err("no such link: %s", link);
 		return CLI_FAILED;
 	}
-	snprintf(request, sizeof(request),
-		"{\"op\":\"link\",\"link\":\"%s\",\"action\":\"%s\"%s%s%s%s}", link, action,
-		knobs != NULL ? ",\"set\":{" : "", knobs != NULL ? knobs : "",
-		knobs != NULL ? "}" : "", term);
+	if (strstr(action, "drain") != NULL)
+		snprintf(request, sizeof(request),
+			"{\"op\":\"drain\",\"link\":\"%s\",\"drained\":%s%s}", link,
+			strcmp(action, "drain") == 0 ? "true" : "false", term);
+	else
+		snprintf(request, sizeof(request),
+			"{\"op\":\"link\",\"link\":\"%s\",\"action\":\"%s\"%s%s%s%s}", link, action,
+			knobs != NULL ? ",\"set\":{" : "", knobs != NULL ? knobs : "",
+			knobs != NULL ? "}" : "", term);
 	return lab_call_once(lab, request);
 }
 
@@ -137,7 +142,9 @@ static bool options_fit(const struct cli_options *options, const char *action)
 		bool is_for = strcmp(name, "for") == 0;
 		bool is_flap = strcmp(name, "count") == 0 || strcmp(name, "period") == 0;
 
-		if (is_for ? !impair && strcmp(action, "down") != 0 : is_flap ? !flap : !impair) {
+		if (is_for ? !impair && strcmp(action, "down") != 0 && strcmp(action, "drain") != 0
+			: is_flap ? !flap
+				  : !impair) {
 			(void)cli_wrong(options, "%s doesn't take --%s", action, name);
 			return false;
 		}
@@ -169,7 +176,8 @@ static int read_term(const struct cli_options *options, const char *action, char
 
 static int run_link(int argc, char **argv, const struct cli_options *options)
 {
-	static const char *const actions[] = { "down", "up", "flap", "reset", "impair", NULL };
+	static const char *const actions[] = { "down", "up", "flap", "reset", "impair", "drain",
+		"undrain", NULL };
 	struct knobs knobs = { .options = options, .time_dilation = 1 };
 	char lab[TOPO_LAB_NAME_MAX + 1], term[128];
 	int action = 0, code;
@@ -179,7 +187,8 @@ static int run_link(int argc, char **argv, const struct cli_options *options)
 	while (actions[action] != NULL && strcmp(actions[action], argv[0]) != 0)
 		action++;
 	if (actions[action] == NULL)
-		return cli_wrong(options, "down, up, flap, reset or impair, not %s", argv[0]);
+		return cli_wrong(options, "down, up, flap, reset, impair, drain or undrain, not %s",
+			argv[0]);
 	impair = strcmp(argv[0], "impair") == 0;
 	if (!options_fit(options, argv[0]))
 		return CLI_USAGE;
@@ -202,7 +211,7 @@ static const struct cli_option link_options[] = {
 	{ "jitter", "TIME", false, "impair: most that a delay varies by; keeps order" },
 	{ "rate", "RATE", false, "impair: bit/s, like 100G; 0: the link's own" },
 	{ "silent", NULL, false, "impair: nothing leaves the named end, its carrier stays" },
-	{ "for", "TIME", false, "down, impair: heals by itself after that time (2ms, 5sw)" },
+	{ "for", "TIME", false, "down, impair, drain: heals by itself after that time (2ms, 5sw)" },
 	{ "count", "N", false, "flap: how often it goes down; default 5" },
 	{ "period", "TIME", false, "flap: from one down to the next; default 1sw" },
 	{ NULL, NULL, false, NULL },
@@ -210,13 +219,17 @@ static const struct cli_option link_options[] = {
 
 const struct cli_command cmd_link = {
 	.name = "link",
-	.usage = "down|up|flap|reset|impair NODE:IF",
-	.summary = "break a link, impair it, mend it",
+	.usage = "down|up|flap|reset|impair|drain|undrain NODE:IF",
+	.summary = "break a link, impair it, drain it, mend it",
 	.help = "A link is named by either end. down takes the carrier of both ends, up gives it "
 		"back.\n"
 		"impair sets what is given and leaves the rest as it was, in both directions "
 		"(--silent:\n"
-		"from the named end only). reset takes all of it back. flap takes it down for half "
+		"from the named end only). drain takes the named port of a switch out of use "
+		"without loss:\n"
+		"the link stays up, nobody sprays on it; undrain undrains both ends. reset takes "
+		"all of\n"
+		"it back. flap takes it down for half "
 		"of\n"
 		"each period. With --for, and after a flap, the lab itself heals what it was "
 		"asked\n"

@@ -193,6 +193,31 @@ static bool fail_links(struct session *s)
 	return s->code == CLI_OK;
 }
 
+static bool drain(struct session *s, const char *name)
+{
+	uint32_t port = topo_find_port(s->topo, name), node = topo_find_node(s->topo, name);
+	struct node_command command = { .kind = NODE_COMMAND_DRAIN_NODE, .drained = true };
+	int err;
+
+	if (port == TOPO_NONE && node == TOPO_NONE) {
+		log_err("--drain: %s: no such link or node", name);
+		s->code = CLI_USAGE;
+		return false;
+	}
+	if (port != TOPO_NONE) {
+		command.kind = NODE_COMMAND_DRAIN_PORT;
+		command.port = s->topo->ports[port].number;
+		node = s->topo->ports[port].node;
+	}
+	err = sim_command(s->sim, node, &command);
+	if (err == 0)
+		return true;
+	log_err("--drain: %s: only switches of a cell fabric and their fabric links are drained",
+		name);
+	s->code = CLI_USAGE;
+	return false;
+}
+
 static void name_missing(void *user, const struct node_row *row)
 {
 	const struct session *s = user;
@@ -255,7 +280,8 @@ static bool play_drill(struct session *s, const char *words)
 static bool act(struct session *s)
 {
 	const char *command, *until = cli_option(s->options, "until");
-	bool broken = cli_option_at(s->options, "fail", 0) != NULL;
+	bool broken = cli_option_at(s->options, "fail", 0) != NULL ||
+		      cli_option_at(s->options, "drain", 0) != NULL;
 	uint64_t until_ns;
 
 	if (!sim_converge(s->sim, CONVERGE_NS)) {
@@ -267,6 +293,9 @@ static bool act(struct session *s)
 		s->failed_at = sim_now(s->sim);
 	if (!fail_links(s))
 		return false;
+	for (int i = 0; (command = cli_option_at(s->options, "drain", i)) != NULL; i++)
+		if (!drain(s, command))
+			return false;
 	if (broken) /* long enough for news to cross a fabric; it need not be whole again */
 		sim_run_until(s->sim,
 			dsf_time_after(sim_now(s->sim), 4 * s->topo->fabric.reach_refresh_ns));
@@ -350,6 +379,7 @@ static int run(int argc, char **argv, const struct cli_options *options)
 
 static const struct cli_option options[] = {
 	{ "fail", "LINK", true, "takes links NODE:IF down, after the lab has converged" },
+	{ "drain", "NAME", true, "drains a port NODE:IF or a switch, likewise" },
 	{ "run", "WORKLOAD", true, "runs a workload: 'permutation --size 1M --iterations 4'" },
 	{ "drill", "DRILL", true, "plays a drill: its file, or 'random --seed 7 --duration 2ms'" },
 	{ "show", "WORDS", true,
@@ -361,11 +391,12 @@ static const struct cli_option options[] = {
 
 const struct cli_command cmd_sim = {
 	.name = "sim",
-	.usage = "FILE [--fail LINK ...]",
+	.usage = "FILE [--fail LINK ...] [--drain LINK|NODE ...]",
 	.summary = "runs a topology in virtual time, in one process, without root",
 	.help = "Makes every device of FILE, waits until the fabric has converged, takes the links "
 		"of\n"
-		"--fail down, runs the workloads in turn and shows what was asked for. The "
+		"--fail down, drains those of --drain, runs the workloads in turn and shows what "
+		"was asked for. The "
 		"results\n"
 		"are what the live commands `run` and `show` would print; several make a list of\n"
 		"{\"command\", \"result\"}. The same file, options and seed give the same run to "

@@ -8,7 +8,17 @@
 
 #define MISSING_MAX 40 /* lines of them that are told */
 
-cJSON *lab_status_links(const struct topo *t, const bool *up)
+static const char *state_name(const struct lab_status_link *link)
+{
+	switch (link->state) {
+	case LAB_LINK_DOWN: return "down";
+	case LAB_LINK_UP: return "up";
+	case LAB_LINK_DRAINED: return "drained";
+	}
+	return "down";
+}
+
+cJSON *lab_status_links(const struct topo *t, const struct lab_status_link *states)
 {
 	cJSON *links = cJSON_CreateArray();
 	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2];
@@ -24,7 +34,10 @@ cJSON *lab_status_links(const struct topo *t, const bool *up)
 			cJSON_AddStringToObject(link, end == 0 ? "a" : "b", name);
 		}
 		cJSON_AddStringToObject(link, "kind", topo_link_kind_name(t->links[i].kind));
-		cJSON_AddStringToObject(link, "state", up != NULL && up[i] ? "up" : "down");
+		cJSON_AddStringToObject(
+			link, "state", states != NULL ? state_name(&states[i]) : "down");
+		if (states != NULL && states[i].why != NULL)
+			cJSON_AddStringToObject(link, "why", states[i].why);
 		cJSON_AddItemToArray(links, link);
 	}
 	return links;
@@ -75,7 +88,8 @@ static void add_nodes(const cJSON *nodes, struct output_text *text)
 			output_table_cell(&table, "%.0f", pid->valuedouble);
 		else
 			output_table_cell(&table, "-");
-		output_table_cell(&table, "%s", lab_status_text(node, "state"));
+		output_table_cell(&table, "%s%s", lab_status_text(node, "state"),
+			cJSON_HasObjectItem(node, "drained") ? ", drained" : "");
 	}
 	output_table_end(&table, text);
 }
@@ -111,12 +125,12 @@ static void add_impairment(struct output_table *table, const cJSON *impairment)
 /* Only those that aren't up or are impaired: a lab has thousands of others. */
 static void add_links(const cJSON *links, struct output_text *text)
 {
-	static const char *const titles[] = { "LINK", "TO", "KIND", "STATE", "IMPAIRED" };
+	static const char *const titles[] = { "LINK", "TO", "KIND", "STATE", "WHY", "IMPAIRED" };
 	struct output_table table;
 	const cJSON *link;
 	int count = 0, up = 0, shown = 0;
 
-	output_table_begin(&table, 5, titles);
+	output_table_begin(&table, 6, titles);
 	cJSON_ArrayForEach(link, links)
 	{
 		const cJSON *impairment = cJSON_GetObjectItemCaseSensitive(link, "impairment");
@@ -131,6 +145,8 @@ static void add_links(const cJSON *links, struct output_text *text)
 		output_table_cell(&table, "%s", lab_status_text(link, "b"));
 		output_table_cell(&table, "%s", lab_status_text(link, "kind"));
 		output_table_cell(&table, "%s", lab_status_text(link, "state"));
+		output_table_cell(&table, "%s",
+			cJSON_HasObjectItem(link, "why") ? lab_status_text(link, "why") : "-");
 		add_impairment(&table, impairment);
 	}
 	output_text_add(text, "\nlinks: %d of %d up\n", up, count);

@@ -7,8 +7,13 @@
 #include <cjson/cJSON.h>
 #include "topo/model.h"
 
-/* The array "links"; up (NULL: none is) has an entry per link. */
-cJSON *lab_status_links(const struct topo *t, const bool *up);
+struct lab_status_link {
+	enum { LAB_LINK_DOWN, LAB_LINK_UP, LAB_LINK_DRAINED } state;
+	const char *why; /* static; NULL: nothing to add */
+};
+
+/* The array "links"; links (NULL: none is up) has an entry per link. */
+cJSON *lab_status_links(const struct topo *t, const struct lab_status_link *links);
 
 /* The object "sessions". */
 cJSON *lab_status_sessions(void);

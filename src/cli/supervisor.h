@@ -12,6 +12,7 @@
  *   supervisor_job.c     questions to nodes, and what waits for their answers
  *   supervisor_client.c  the lab's control socket
  *   supervisor_op.c      what clients may ask for
+ *   supervisor_drain.c   drains of links and nodes
  *   supervisor_heal.c    what was asked for a time, and its end
  *   supervisor_event.c   what happens, for clients that listen
  *   supervisor_status.c  the object of `up` and `status`
@@ -22,8 +23,8 @@
  * that is killed takes its nodes along; what stays has its marks, and `down` or the next `up`
  * removes it.
  *
- * Asked state (links set down, impairments, nodes stopped) is kept here and applied again to what
- * comes back. What was asked for a time only ends here too, whatever becomes of who asked.
+ * Asked state (links set down, impairments, drains, nodes stopped) is kept here and applied again
+ * to what comes back. What was asked for a time only ends here too, whatever becomes of who asked.
  */
 #ifndef DSF_CLI_SUPERVISOR_H
 #define DSF_CLI_SUPERVISOR_H
@@ -86,6 +87,7 @@ struct supervisor_node {
 	bool started, ready; /* as the process said last */
 	bool was_ready;      /* since the process started */
 	bool stop_asked;     /* its end is no accident */
+	bool drained;        /* asked */
 	pid_t pid;           /* 0: no process */
 	unsigned long long start_time;
 	int pidfd;
@@ -103,10 +105,11 @@ struct supervisor_node {
 
 struct supervisor_link {
 	bool down;                            /* asked */
+	bool drained[2];                      /* asked, ends a and b */
 	struct node_impairment impairment[2]; /* asked, ends a and b */
 };
 
-/* What a request changes of a link; the two last are ends a and b. */
+/* What a request changes of a link; those with an argument are of ends a and b. */
 #define SUPERVISOR_KNOB_DOWN        0x01u
 #define SUPERVISOR_KNOB_LOSS        0x02u
 #define SUPERVISOR_KNOB_CORRUPT     0x04u
@@ -115,7 +118,8 @@ struct supervisor_link {
 #define SUPERVISOR_KNOB_JITTER      0x20u
 #define SUPERVISOR_KNOB_RATE        0x40u
 #define SUPERVISOR_KNOB_SILENT(end) (0x80u << (end))
-#define SUPERVISOR_KNOBS            0x1ffu
+#define SUPERVISOR_KNOB_DRAIN(end)  (0x200u << (end))
+#define SUPERVISOR_KNOBS            0x7ffu
 
 /* How long something is asked for. All zero: until it is asked otherwise. */
 struct supervisor_term {
@@ -279,6 +283,18 @@ void supervisor_clients_end(struct supervisor *s, cJSON *strangers);
 /* supervisor_op.c */
 void supervisor_op(struct supervisor_client *c, const char *line, size_t size);
 
+/* supervisor_drain.c */
+/* Asks the node at a port to drain it as s->links says; the node itself as its own state says. */
+void supervisor_drain_ask_port(struct supervisor_job *job, uint32_t port);
+void supervisor_drain_ask_node(struct supervisor_job *job, struct supervisor_node *n);
+/* The same unasked: whoever doesn't run is told when it is started. */
+void supervisor_drain_tell_port(struct supervisor *s, uint32_t port);
+void supervisor_drain_tell_node(struct supervisor_node *n);
+/* Is the link or one of its ends' nodes asked to be drained? */
+bool supervisor_drain_asked(const struct supervisor *s, uint32_t link);
+/* Array of the node's ports by number, the caller's; NULL: memory is short. */
+bool *supervisor_drain_ports(const struct supervisor_node *n);
+
 /* supervisor_heal.c */
 /* What is about to be asked of a link's knobs ends as term says; called before the asked state
  * changes. Earlier terms of these knobs are over. 0 or -ENOMEM. */
@@ -286,6 +302,9 @@ int supervisor_heal_link(
 	struct supervisor *s, uint32_t link, uint32_t knobs, const struct supervisor_term *term);
 /* The same for a node's process, which is about to be frozen, ended or started. */
 int supervisor_heal_node(
+	struct supervisor *s, struct supervisor_node *n, const struct supervisor_term *term);
+/* The same for its drain. */
+int supervisor_heal_drain(
 	struct supervisor *s, struct supervisor_node *n, const struct supervisor_term *term);
 void supervisor_heals_run(struct supervisor *s);
 int64_t supervisor_heals_deadline(const struct supervisor *s);

@@ -7,8 +7,9 @@
  * it (uring/news.h): started, ready, link_down, link_up, link_isolated, link_healed, reachability
  * and more. Of our own are
  *
- *   asked     link, down, impairment?   what a link is asked to be, before it is made so
- *   died stopped frozen thawed          a node's process
+ *   asked     link, down, drained, impairment?  what a link is asked to be, before it is made so
+ *   died stopped frozen thawed                  a node's process
+ *   drained undrained                           a switch is asked to be
  *   missed    lines                     to a client that reads too slowly: so many were left out
  */
 #include <inttypes.h>
@@ -127,8 +128,10 @@ void supervisor_event_asked(struct supervisor *s, uint32_t link)
 	char text[128], line[1024];
 
 	stamps(s, text, sizeof(text));
-	snprintf(line, sizeof(line), "\"event\":\"asked\",%s,\"link\":\"%s:%s\",\"down\":%s%s%s}",
-		text, s->topo->nodes[p->node].name, p->name, s->links[link].down ? "true" : "false",
+	snprintf(line, sizeof(line),
+		"\"event\":\"asked\",%s,\"link\":\"%s:%s\",\"down\":%s,\"drained\":%s%s%s}", text,
+		s->topo->nodes[p->node].name, p->name, s->links[link].down ? "true" : "false",
+		s->links[link].drained[0] || s->links[link].drained[1] ? "true" : "false",
 		knobs != NULL ? ",\"impairment\":" : "", knobs != NULL ? knobs : "");
 	cJSON_Delete(impairment);
 	free(knobs);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include "cli/supervisor.h"
 
+#define DRAINS    (SUPERVISOR_KNOB_DRAIN(0) | SUPERVISOR_KNOB_DRAIN(1))
 #define ENDING_MS 20 /* until a process that was killed is looked at again */
 
 struct supervisor_heal {
@@ -18,6 +19,7 @@ struct supervisor_heal {
 	const struct supervisor_client *client; /* heals when it goes; NULL: nobody's */
 	int64_t at_ms;                          /* INT64_MAX: when the client goes */
 	uint32_t link, node;                    /* one of them is TOPO_NONE */
+	bool drain, drained;                    /* of the node: its drain; what it restores */
 	uint32_t knobs;                         /* of the link: what it restores */
 	struct supervisor_link before;
 	pid_t pid;        /* of the node's process when it was frozen or ended */
@@ -50,6 +52,8 @@ static void copy_knobs(
 		copy_end(&to->impairment[end], &from->impairment[end], knobs);
 		if (knobs & SUPERVISOR_KNOB_SILENT(end))
 			to->impairment[end].silent = from->impairment[end].silent;
+		if (knobs & SUPERVISOR_KNOB_DRAIN(end))
+			to->drained[end] = from->drained[end];
 	}
 }
 
@@ -124,7 +128,7 @@ int supervisor_heal_node(
 	struct supervisor_heal **at = &s->heals, *heal;
 
 	while (*at != NULL) {
-		if ((*at)->node == n->index)
+		if ((*at)->node == n->index && !(*at)->drain)
 			remove_at(at);
 		else
 			at = &(*at)->next;
@@ -136,6 +140,31 @@ int supervisor_heal_node(
 		return -ENOMEM;
 	heal->node = n->index;
 	heal->pid = n->pid;
+	return 0;
+}
+
+int supervisor_heal_drain(
+	struct supervisor *s, struct supervisor_node *n, const struct supervisor_term *term)
+{
+	struct supervisor_heal **at = &s->heals, *heal;
+	bool before = n->drained;
+
+	while (*at != NULL) {
+		if ((*at)->node != n->index || !(*at)->drain) {
+			at = &(*at)->next;
+			continue;
+		}
+		before = (*at)->drained;
+		remove_at(at);
+	}
+	if (term->for_ms == 0 && term->client == NULL)
+		return 0;
+	heal = add(s, term->client, term->for_ms);
+	if (heal == NULL)
+		return -ENOMEM;
+	heal->node = n->index;
+	heal->drain = true;
+	heal->drained = before;
 	return 0;
 }
 
@@ -158,7 +187,11 @@ static void apply(struct supervisor *s, const struct supervisor_heal *heal)
 	if (err < 0)
 		supervisor_log(
 			s, "link %u: can't be set as it is to be: %s", heal->link, strerror(-err));
-	if ((heal->knobs & ~SUPERVISOR_KNOB_DOWN) == 0)
+	if (heal->knobs & SUPERVISOR_KNOB_DRAIN(0))
+		supervisor_drain_tell_port(s, l->port_a);
+	if (heal->knobs & SUPERVISOR_KNOB_DRAIN(1))
+		supervisor_drain_tell_port(s, l->port_b);
+	if ((heal->knobs & ~(SUPERVISOR_KNOB_DOWN | DRAINS)) == 0)
 		return;
 	tell_end(s, l->port_a);
 	tell_end(s, l->port_b);
@@ -187,6 +220,11 @@ static bool heal_node(struct supervisor *s, struct supervisor_heal *heal)
 /* One that is due. True: it stays. */
 static bool run_heal(struct supervisor *s, struct supervisor_heal *heal)
 {
+	if (heal->drain) {
+		s->nodes[heal->node].drained = heal->drained;
+		supervisor_drain_tell_node(&s->nodes[heal->node]);
+		return false;
+	}
 	if (heal->node != TOPO_NONE)
 		return heal_node(s, heal);
 	if (heal->toggles > 0) {

@@ -372,6 +372,8 @@ static int run_node(void *user)
 	struct uring_node_config config = { .topo = n->s->topo,
 		.index = n->index,
 		.epoch_ns = n->s->epoch_ns,
+		.drained_ports = supervisor_drain_ports(n),
+		.drained = n->drained,
 		.control_fd = n->control.fd };
 	int err;
 
@@ -488,7 +490,7 @@ static void impaired(struct supervisor_job *job)
 {
 	for (uint32_t i = 0; i < job->answers_count; i++)
 		if (job->answers[i].failed)
-			supervisor_log(job->s, "%s: impairment not applied: %s",
+			supervisor_log(job->s, "%s: what was asked of it is not applied: %s",
 				job->s->topo->nodes[job->answers[i].node].name,
 				job->answers[i].text != NULL ? job->answers[i].text : "no answer");
 }
@@ -524,6 +526,11 @@ void supervisor_node_thaw(struct supervisor_node *n)
 	/* What was asked while it couldn't hear. */
 	for (uint32_t i = 0; job != NULL && i < node_of(n)->ports_count; i++)
 		ask_impair(job, n, node_of(n)->first_port + i);
+	for (uint32_t i = 0; job != NULL && i < node_of(n)->ports_count; i++)
+		if (!n->s->topo->ports[node_of(n)->first_port + i].ethernet)
+			supervisor_drain_ask_port(job, node_of(n)->first_port + i);
+	if (job != NULL && node_of(n)->switch_index != TOPO_NONE)
+		supervisor_drain_ask_node(job, n);
 }
 
 void supervisor_write_pids(struct supervisor *s)

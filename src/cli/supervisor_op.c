@@ -13,14 +13,15 @@
  *   link     link, action: impair, set       loss_ppm corrupt_ppm delay_ns jitter_ns reorder_ppm
  *                                            rate_bps silent: what is given changes
  *   link     link, action: flap, count, period_ns  down for half a period, count times
+ *   drain    link or node, drained           a link's end, or a switch; undrained are both ends
  *   process  node, action: kill freeze stop start restart
- *   asked    what differs from the lab file  {"links":[{"link","down","impaired"}],
- *                                             "nodes":[{"node","state"}]}
+ *   asked    what differs from the lab file  {"links":[{"link","down","impaired","drained"}],
+ *                                             "nodes":[{"node","state"}],"drained":[node]}
  *   events                                   from now on what happens is sent: supervisor_event.c
  *   down     kill?                           ends the lab; answered when nothing is left
  *
- * link and process also take for_ns, after which what they asked is taken back, and hold, which
- * takes it back when the client goes. Times are fabric time, or wall time with "wall":true.
+ * link, drain and process also take for_ns, after which what they asked is taken back, and hold,
+ * which takes it back when the client goes. Times are fabric time, or wall time with "wall":true.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -327,7 +328,7 @@ static void impaired(struct supervisor_job *job)
 	supervisor_client_result(job->client, job->id, "{}", 2);
 }
 
-static void tell_ends(const struct request *r, uint32_t link)
+static void tell_ends(const struct request *r, uint32_t link, bool drains)
 {
 	const struct topo_link *l = &r->s->topo->links[link];
 	uint32_t ports[2] = { l->port_a, l->port_b };
@@ -342,6 +343,8 @@ static void tell_ends(const struct request *r, uint32_t link)
 		if (r->s->nodes[p->node].state != SUPERVISOR_NODE_EXTERNAL)
 			supervisor_job_ask(
 				job, &r->s->nodes[p->node], "impair", text, (size_t)size);
+		if (drains && !p->ethernet)
+			supervisor_drain_ask_port(job, ports[end]);
 	}
 }
 
@@ -396,7 +399,7 @@ static void impair(
 		return;
 	memcpy(l->impairment, ends, sizeof(ends));
 	supervisor_event_asked(r->s, link);
-	tell_ends(r, link);
+	tell_ends(r, link, false);
 }
 
 /* down and up are toggled count times; the first one is done by op_link. False: answered. */
@@ -447,6 +450,8 @@ static void op_link(const struct request *r)
 		return;
 	r->s->links[link].down = flap || json_span_is(action, "down");
 	if (reset)
+		memset(r->s->links[link].drained, 0, sizeof(r->s->links[link].drained));
+	if (reset)
 		r->s->links[link].impairment[0] = r->s->links[link].impairment[1] =
 			node_impairment_own(&r->s->topo->links[link]);
 	supervisor_event_asked(r->s, link);
@@ -454,10 +459,84 @@ static void op_link(const struct request *r)
 	if (err < 0) {
 		supervisor_client_error(r->client, r->id, "%s: %s", name, strerror(-err));
 	} else if (reset) {
-		tell_ends(r, link);
+		tell_ends(r, link, true);
 	} else {
 		supervisor_client_result(r->client, r->id, "{}", 2);
 	}
+}
+
+/* drain */
+
+static void drain_link(const struct request *r, uint32_t port, const struct supervisor_term *term)
+{
+	uint32_t link = r->s->topo->ports[port].link;
+	const struct topo_link *l = &r->s->topo->links[link];
+	int named = l->port_a == port ? 0 : 1;
+	bool drained = is_true(member(r, "drained"));
+	uint32_t ends = drained ? SUPERVISOR_KNOB_DRAIN(named)
+				: SUPERVISOR_KNOB_DRAIN(0) | SUPERVISOR_KNOB_DRAIN(1);
+	struct supervisor_job *job;
+
+	if (r->s->topo->ports[port].ethernet) {
+		supervisor_client_error(r->client, r->id,
+			"only links that carry cells are drained, and this one carries packets: "
+			"set it down");
+		return;
+	}
+	if (!begin_term(r, link, ends, term))
+		return;
+	r->s->links[link].drained[named] = drained;
+	if (!drained)
+		r->s->links[link].drained[1 - named] = false;
+	supervisor_event_asked(r->s, link);
+	job = new_job(r, SUPERVISOR_ANSWER_MS, impaired);
+	if (job == NULL)
+		return;
+	supervisor_drain_ask_port(job, l->port_a);
+	supervisor_drain_ask_port(job, l->port_b);
+}
+
+static void drain_node(
+	const struct request *r, struct supervisor_node *n, const struct supervisor_term *term)
+{
+	struct supervisor_job *job;
+
+	if (r->s->topo->nodes[n->index].switch_index == TOPO_NONE) {
+		supervisor_client_error(r->client, r->id,
+			"%s: only switches of a cell fabric are drained",
+			r->s->topo->nodes[n->index].name);
+	} else if (supervisor_heal_drain(r->s, n, term) < 0) {
+		supervisor_client_error(r->client, r->id, "out of memory");
+	} else {
+		n->drained = is_true(member(r, "drained"));
+		supervisor_event_process(n, n->drained ? "drained" : "undrained");
+		job = new_job(r, SUPERVISOR_ANSWER_MS, impaired);
+		if (job != NULL)
+			supervisor_drain_ask_node(job, n);
+	}
+}
+
+static void op_drain(const struct request *r)
+{
+	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2];
+	struct supervisor_node *n;
+	struct supervisor_term term;
+	uint32_t port = TOPO_NONE;
+
+	if (!take_term(r, &term))
+		return;
+	if (member(r, "link").at == NULL) {
+		n = named_node(r);
+		if (n != NULL)
+			drain_node(r, n, &term);
+		return;
+	}
+	if (json_span_string(member(r, "link"), name, sizeof(name)))
+		port = topo_find_port(r->s->topo, name);
+	if (port == TOPO_NONE)
+		supervisor_client_error(r->client, r->id, "no such link");
+	else
+		drain_link(r, port, &term);
 }
 
 /* process */
@@ -619,6 +698,7 @@ static bool op_running(const struct request *r, struct json_span op)
 		{ "node", op_node },
 		{ "nodes", op_nodes },
 		{ "link", op_link },
+		{ "drain", op_drain },
 		{ "process", op_process },
 		{ "asked", op_asked },
 	};

@@ -66,11 +66,38 @@ static void add_nodes(const struct supervisor *s, cJSON *status)
 			cJSON_AddNullToObject(node, "pid");
 		cJSON_AddStringToObject(node, "netns", name);
 		cJSON_AddStringToObject(node, "state", supervisor_node_state_name(n));
+		if (n->drained)
+			cJSON_AddBoolToObject(node, "drained", true);
 		cJSON_AddItemToArray(nodes, node);
 	}
 }
 
-enum port_state { PORT_UNKNOWN, PORT_DOWN, PORT_UP };
+/* The worse state of a link's two ends is the link's. */
+enum port_state {
+	PORT_UNKNOWN,
+	PORT_UP,
+	PORT_DRAINED,
+	PORT_SILENT,
+	PORT_ISOLATED,
+	PORT_NO_CARRIER,
+	PORT_DEAD,
+};
+
+static bool is_true(const cJSON *row, const char *key)
+{
+	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, key));
+}
+
+static enum port_state port_state(const cJSON *row)
+{
+	if (!is_true(row, "carrier"))
+		return PORT_NO_CARRIER;
+	if (is_true(row, "isolated"))
+		return PORT_ISOLATED;
+	if (!is_true(row, "live"))
+		return PORT_SILENT;
+	return is_true(row, "drained") || is_true(row, "peer_drained") ? PORT_DRAINED : PORT_UP;
+}
 
 /* A node's rows: {"port":"fab0","carrier":true,"live":true,...}. */
 static void read_ports(
@@ -82,13 +109,11 @@ static void read_ports(
 	cJSON_ArrayForEach(row, rows)
 	{
 		const cJSON *name = cJSON_GetObjectItemCaseSensitive(row, "port");
-		bool up = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "carrier")) &&
-			  cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "live"));
 
 		for (uint32_t i = 0; cJSON_IsString(name) && i < node->ports_count; i++)
 			if (strcmp(s->topo->ports[node->first_port + i].name, name->valuestring) ==
 				0)
-				ports[node->first_port + i] = up ? PORT_UP : PORT_DOWN;
+				ports[node->first_port + i] = (uint8_t)port_state(row);
 	}
 	cJSON_Delete(rows);
 }
@@ -103,7 +128,7 @@ static uint8_t *port_states(struct supervisor_job *job)
 		const struct supervisor_node *n = &s->nodes[s->topo->ports[i].node];
 
 		if (n->state == SUPERVISOR_NODE_DEAD || n->state == SUPERVISOR_NODE_STOPPED)
-			ports[i] = PORT_DOWN;
+			ports[i] = PORT_DEAD;
 		else if (n->ready)
 			ports[i] = n->state == SUPERVISOR_NODE_FROZEN ? PORT_UNKNOWN : PORT_UP;
 	}
@@ -114,49 +139,76 @@ static uint8_t *port_states(struct supervisor_job *job)
 	return ports;
 }
 
-/* Adds the links; true when all are up. */
+/* What a link is, by what is asked of it and what its ends say. */
+static struct lab_status_link link_state(
+	const struct supervisor *s, uint32_t link, const uint8_t *ports)
+{
+	const struct topo_link *l = &s->topo->links[link];
+	uint8_t a = ports[l->port_a], b = ports[l->port_b];
+	bool drained = supervisor_drain_asked(s, link);
+
+	if (s->links[link].down)
+		return (struct lab_status_link){ LAB_LINK_DOWN, "set down" };
+	switch ((enum port_state)(a > b ? a : b)) {
+	case PORT_UNKNOWN:
+	case PORT_UP:
+		return (struct lab_status_link){ drained ? LAB_LINK_DRAINED : LAB_LINK_UP, NULL };
+	case PORT_DRAINED:
+		return (struct lab_status_link){ LAB_LINK_DRAINED,
+			drained ? NULL : "a switch is below its minimum links" };
+	case PORT_SILENT: return (struct lab_status_link){ LAB_LINK_DOWN, "an end hears nothing" };
+	case PORT_ISOLATED:
+		return (struct lab_status_link){ LAB_LINK_DOWN, "isolated: it loses cells" };
+	case PORT_NO_CARRIER: return (struct lab_status_link){ LAB_LINK_DOWN, "no carrier" };
+	case PORT_DEAD:
+		return (struct lab_status_link){ LAB_LINK_DOWN, "a node at its end is dead" };
+	}
+	return (struct lab_status_link){ LAB_LINK_DOWN, NULL };
+}
+
+/* Adds the links; true when none is down: a drain was asked for. */
 static bool add_links(const struct supervisor *s, const uint8_t *ports, cJSON *status)
 {
-	bool *up = calloc(s->topo->links_count + 1, sizeof(*up));
+	struct lab_status_link *states = calloc(s->topo->links_count + 1, sizeof(*states));
 	uint32_t index = 0;
-	bool all_up = true;
+	bool none_down = true;
 	cJSON *links;
 
 	for (uint32_t i = 0; i < s->topo->links_count; i++) {
-		const struct topo_link *l = &s->topo->links[i];
-		bool is_up = !s->links[i].down && ports != NULL && ports[l->port_a] != PORT_DOWN &&
-			     ports[l->port_b] != PORT_DOWN;
+		struct lab_status_link state = { LAB_LINK_DOWN, NULL };
 
-		if (up != NULL)
-			up[i] = is_up;
-		all_up = all_up && is_up;
+		if (ports != NULL)
+			state = link_state(s, i, ports);
+		if (states != NULL)
+			states[i] = state;
+		none_down = none_down && state.state != LAB_LINK_DOWN;
 	}
-	cJSON_AddItemToObject(status, "links", links = lab_status_links(s->topo, up));
+	cJSON_AddItemToObject(status, "links", links = lab_status_links(s->topo, states));
 	for (cJSON *link = links->child; link != NULL; link = link->next, index++) {
 		cJSON *impairment = supervisor_impairment(s, index);
 
 		if (impairment != NULL)
 			cJSON_AddItemToObject(link, "impairment", impairment);
 	}
-	free(up);
-	return all_up;
+	free(states);
+	return none_down;
 }
 
 static cJSON *make(
 	struct supervisor *s, const char *state, const uint8_t *ports, const struct fidelity *f)
 {
 	cJSON *status = cJSON_CreateObject(), *state_item;
-	bool all_up;
+	bool none_down;
 
 	cJSON_AddStringToObject(status, "lab", s->topo->name);
 	cJSON_AddStringToObject(status, "state", "degraded");
 	cJSON_AddNumberToObject(status, "time_dilation", s->topo->time_dilation);
 	add_nodes(s, status);
-	all_up = add_links(s, ports, status);
+	none_down = add_links(s, ports, status);
 	cJSON_AddItemToObject(status, "sessions", lab_status_sessions());
 	cJSON_AddItemToObject(status, "fidelity", fidelity_json(f, s->topo));
 	if (state == NULL)
-		state = all_up && all_ready(s) ? "ready" : "degraded";
+		state = none_down && all_ready(s) ? "ready" : "degraded";
 	state_item = cJSON_CreateString(state);
 	cJSON_ReplaceItemInObjectCaseSensitive(status, "state", state_item);
 	return status;
@@ -192,13 +244,14 @@ static void add_asked_link(const struct supervisor *s, uint32_t link, cJSON *lin
 	bool impaired = impairment != NULL;
 
 	cJSON_Delete(impairment);
-	if (!l->down && !impaired)
+	if (!l->down && !impaired && !l->drained[0] && !l->drained[1])
 		return;
 	row = cJSON_CreateObject();
 	snprintf(name, sizeof(name), "%s:%s", s->topo->nodes[p->node].name, p->name);
 	cJSON_AddStringToObject(row, "link", name);
 	cJSON_AddBoolToObject(row, "down", l->down);
 	cJSON_AddBoolToObject(row, "impaired", impaired);
+	cJSON_AddBoolToObject(row, "drained", l->drained[0] || l->drained[1]);
 	cJSON_AddItemToArray(links, row);
 }
 
@@ -207,6 +260,7 @@ cJSON *supervisor_asked_object(const struct supervisor *s)
 	cJSON *asked = cJSON_CreateObject();
 	cJSON *links = cJSON_AddArrayToObject(asked, "links");
 	cJSON *nodes = cJSON_AddArrayToObject(asked, "nodes");
+	cJSON *drained = cJSON_AddArrayToObject(asked, "drained");
 
 	for (uint32_t i = 0; i < s->topo->links_count; i++)
 		add_asked_link(s, i, links);
@@ -214,6 +268,8 @@ cJSON *supervisor_asked_object(const struct supervisor *s)
 		const struct supervisor_node *n = &s->nodes[i];
 		cJSON *row;
 
+		if (n->drained)
+			cJSON_AddItemToArray(drained, cJSON_CreateString(s->topo->nodes[i].name));
 		if (n->state == SUPERVISOR_NODE_ALIVE || n->state == SUPERVISOR_NODE_EXTERNAL)
 			continue;
 		row = cJSON_CreateObject();

@@ -391,11 +391,11 @@ void node_cells_settle(struct node_cells *c, dsf_instant now)
 	fabric_ports_settle(&c->ports);
 }
 
-/* Is every destination reached that a healthy fabric reaches? One that was told to reach none is as
- * it has to be. */
+/* Is every destination reached that a healthy fabric reaches? Where a link is drained, what is
+ * missing is as it was asked for. */
 static bool reaches_expected(const struct node_cells *c)
 {
-	if (c->reach.asked_drained)
+	if (node_cells_drained(c))
 		return true;
 	for (uint32_t w = 0; w < c->reach.switch_words; w++)
 		if (c->expected[w] & ~c->reach.any[w])

@@ -72,6 +72,12 @@ int node_cells_command(struct node_cells *c, const struct node_command *command,
 
 bool node_cells_ready(const struct node_cells *c);
 
+/* Something was asked that takes links of this switch out of use. */
+static inline bool node_cells_drained(const struct node_cells *c)
+{
+	return c->reach.asked_drained || c->reach.usable_count < c->reach.live_count;
+}
+
 void node_cells_count(const struct node_cells *c, struct node_row_counters *counters);
 void node_cells_view(const struct node_cells *c, enum node_query query, uint32_t filter,
 	node_row_fn row_fn, void *user);

@@ -6,6 +6,7 @@
  */
 #ifndef DSF_URING_NODE_MAIN_H
 #define DSF_URING_NODE_MAIN_H
+#include <stdbool.h>
 #include <stdint.h>
 #include "topo/model.h"
 
@@ -13,6 +14,9 @@ struct uring_node_config {
 	const struct topo *topo; /* with time_dilation decided */
 	uint32_t index;
 	uint64_t epoch_ns; /* CLOCK_MONOTONIC at fabric time 0 */
+	/* What is drained from the beginning: fabric ports by number (NULL: none), or all. */
+	const bool *drained_ports;
+	bool drained;
 	int control_fd;    /* stream socket to the supervisor: JSON lines, see control.h */
 };
 

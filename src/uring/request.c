@@ -195,6 +195,24 @@ static void handle_impair(struct uring_process *p, double id, const cJSON *reque
 		answer_status(p, id, node_command(p->node, &command, uring_process_catch_up(p)));
 }
 
+/* Without a port: the whole switch. */
+static void handle_drain(struct uring_process *p, double id, const cJSON *request)
+{
+	const cJSON *port = cJSON_GetObjectItemCaseSensitive(request, "port");
+	struct node_command command;
+
+	memset(&command, 0, sizeof(command));
+	command.kind = port == NULL ? NODE_COMMAND_DRAIN_NODE : NODE_COMMAND_DRAIN_PORT;
+	if (port != NULL)
+		command.port = port_number(p, read_string(request, "port"));
+	if (command.port == TOPO_NONE)
+		answer_error(p, id, "drain: no such port");
+	else if (!read_flag(request, "drained", &command.drained))
+		answer_error(p, id, "drain: drained must be true or false");
+	else
+		answer_status(p, id, node_command(p->node, &command, uring_process_catch_up(p)));
+}
+
 static int compare_flows(const void *left, const void *right)
 {
 	const struct workload_flow *a = left, *b = right;
@@ -366,6 +384,8 @@ static void handle_op(struct uring_process *p, double id, const cJSON *request)
 		handle_view(p, id, request);
 	else if (strcmp(op, "impair") == 0)
 		handle_impair(p, id, request);
+	else if (strcmp(op, "drain") == 0)
+		handle_drain(p, id, request);
 	else if (strcmp(op, "workload") == 0)
 		handle_workload(p, id, request);
 	else if (strcmp(op, "workload_stop") == 0)

@@ -135,6 +135,20 @@ static int open_ports(struct uring_process *p)
 	return err;
 }
 
+/* Before the first port has carrier: what is drained was never anything else. */
+static void drain(struct uring_process *p)
+{
+	struct node_command command = { .kind = NODE_COMMAND_DRAIN_NODE, .drained = true };
+
+	if (p->config.drained)
+		(void)node_command(p->node, &command, p->now);
+	command.kind = NODE_COMMAND_DRAIN_PORT;
+	for (; p->config.drained_ports != NULL && command.port < p->self->ports_count;
+		command.port++)
+		if (p->config.drained_ports[command.port])
+			(void)node_command(p->node, &command, p->now);
+}
+
 static int open_node(struct uring_process *p)
 {
 	uint32_t dilation = p->topo->time_dilation;
@@ -157,7 +171,10 @@ static int open_node(struct uring_process *p)
 
 	p->node = node_new(&config, p->clock.last);
 	p->now = p->clock.last;
-	return p->node == NULL ? -ENOMEM : 0;
+	if (p->node == NULL)
+		return -ENOMEM;
+	drain(p);
+	return 0;
 }
 
 /* Half a train's time on the fastest port, in wall time; 0 where nothing is dilated. */

@@ -182,10 +182,10 @@ asked()
 	dsf link impair b0-z0-p0-rdsw0:fab0 --delay 1us --for 1sw --lab "$LAB"
 	dsf link impair b0-z0-p0-rdsw0:fab0 --delay 2us --loss 1ppm --for 2sw --lab "$LAB"
 	carrier b0-z0-p0-rdsw0 fab0 0
-	asked | jq -e '.result.links == [{"link": "b0-z0-p0-rdsw0:fab0", "down": true, "impaired": true}]'
+	asked | jq -e '.result.links == [{"link": "b0-z0-p0-rdsw0:fab0", "down": true, "impaired": true, "drained": false}]'
 	wait_until 3 carrier b0-z0-p0-rdsw0 fab0 1
 	# The second impairment took the delay over from the first, which must not end it.
-	asked | jq -e '.result.links == [{"link": "b0-z0-p0-rdsw0:fab0", "down": false, "impaired": true}]'
+	asked | jq -e '.result.links == [{"link": "b0-z0-p0-rdsw0:fab0", "down": false, "impaired": true, "drained": false}]'
 	wait_until 4 sh -c "printf '{\"op\":\"asked\"}\n' |
 		timeout 5 socat -t 2 - UNIX-CONNECT:/run/dsfemu/$LAB/control | jq -e '.result.links == []'"
 	# What is asked for good before the time is over stays.
