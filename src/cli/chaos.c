@@ -395,6 +395,7 @@ int chaos_open(struct chaos *c, const char *lab, uint64_t epoch_ns)
 		.drill = c->drill->drill,
 		.flows = c->drill->load.flows,
 		.flows_count = c->drill->load.spec.flows_count,
+		.draw_seed = c->topo->seed,
 		.refresh_ns = URING_REFRESH_MIN_WALL_NS / c->topo->time_dilation,
 		.look_min_ns = LOOK_WALL_NS / c->topo->time_dilation,
 		.memory = &topo_memory };

@@ -56,6 +56,7 @@ int cli_sim_drill(
 {
 	const struct view_fidelity fidelity = { .valid = true }; /* nothing is late here */
 	struct node_drill_config config = { .topo = t,
+		.draw_seed = sim_seed(s),
 		.refresh_ns = t->fabric.reach_refresh_ns,
 		.look_min_ns = LOOK_NS,
 		.memory = &topo_memory };

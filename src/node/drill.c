@@ -40,7 +40,7 @@ void node_drill_free(struct node_drill *d)
 	if (d == NULL)
 		return;
 	t = d->config.topo;
-	rows = (size_t)t->nodes_count * d->switch_words;
+	rows = (size_t)t->ports_count * d->switch_words;
 	delete_array(d, d->links, t->links_count, sizeof(*d->links));
 	delete_array(d, d->ports, t->ports_count, sizeof(*d->ports));
 	delete_array(d, d->nodes, t->nodes_count, sizeof(*d->nodes));
@@ -48,8 +48,9 @@ void node_drill_free(struct node_drill *d)
 	delete_array(d, d->active, d->config.drill->faults_count, sizeof(*d->active));
 	delete_array(d, d->actions, count_actions(d->config.drill), sizeof(*d->actions));
 	delete_array(d, d->samples, count_actions(d->config.drill), sizeof(*d->samples));
-	delete_array(d, d->direct, rows, sizeof(*d->direct));
-	delete_array(d, d->reached, rows, sizeof(*d->reached));
+	delete_array(d, d->heard, rows, sizeof(*d->heard));
+	delete_array(d, d->failed, DSF_BITSET_WORDS(t->links_count), sizeof(*d->failed));
+	topo_fixed_free(d->fixed);
 	dsf_memory_delete(d->config.memory, d, sizeof(*d));
 }
 
@@ -106,7 +107,7 @@ struct node_drill *node_drill_new(const struct node_drill_config *config, dsf_in
 		return NULL;
 	d->config = *config;
 	d->switch_words = DSF_BITSET_WORDS(t->switches_count + 1);
-	rows = (size_t)t->nodes_count * d->switch_words;
+	rows = (size_t)t->ports_count * d->switch_words;
 	d->links = new_array(d, t->links_count, sizeof(*d->links));
 	d->ports = new_array(d, t->ports_count, sizeof(*d->ports));
 	d->nodes = new_array(d, t->nodes_count, sizeof(*d->nodes));
@@ -114,16 +115,15 @@ struct node_drill *node_drill_new(const struct node_drill_config *config, dsf_in
 	d->active = new_array(d, config->drill->faults_count, sizeof(*d->active));
 	d->actions = new_array(d, count_actions(config->drill), sizeof(*d->actions));
 	d->samples = new_array(d, count_actions(config->drill), sizeof(*d->samples));
-	d->direct = new_array(d, rows, sizeof(*d->direct));
-	d->reached = new_array(d, rows, sizeof(*d->reached));
+	d->heard = new_array(d, rows, sizeof(*d->heard));
+	d->failed = new_array(d, DSF_BITSET_WORDS(t->links_count), sizeof(*d->failed));
+	d->fixed = d->failed == NULL ? NULL : topo_fixed_new(t, d->failed, config->draw_seed);
 	if (d->links == NULL || d->ports == NULL || d->nodes == NULL || d->flows == NULL ||
-		d->active == NULL || d->actions == NULL || d->samples == NULL ||
-		d->direct == NULL || d->reached == NULL) {
+		d->active == NULL || d->actions == NULL || d->samples == NULL || d->heard == NULL ||
+		d->fixed == NULL) {
 		node_drill_free(d);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < t->nodes_count; i++)
-		d->spine |= t->nodes[i].role == TOPO_ROLE_SDSW;
 	for (uint32_t i = 0; i < t->links_count; i++)
 		d->links[i].impairment[0] = d->links[i].impairment[1] =
 			node_impairment_own(&t->links[i]);

@@ -12,9 +12,9 @@
  *   rest    cells that went into untouched links and switches must have come out
  *
  * How the lab has to be follows from its wiring and from what is broken at the moment: which ends
- * have carrier, which links are live, who reaches whom over which links. It is worked out here,
- * from the table alone, and compared with what the devices (and, live, the keeper of the asked
- * state) say. A link that loses part of its cells may be live or isolated, so there both ends only
+ * have carrier, which links are live, who reaches whom over which links (Input Balanced Mode
+ * included: topo/fixed.h). It is worked out from the table alone, and compared with what the
+ * devices (and, live, the keeper of the asked state) say. A link that loses part of its cells may be live or isolated, so there both ends only
  * have to agree. Drops are right where a fault explains them: at its link, at its node, in its
  * plane, until the fabric has settled after its end; anywhere else they break an invariant.
  *
@@ -42,6 +42,7 @@ struct node_drill_config {
 	const struct topo_drill *drill;    /* of this topology */
 	const struct workload_flow *flows; /* the load's; NULL: none */
 	uint32_t flows_count;
+	uint64_t draw_seed;   /* of Input Balanced Mode, as the devices have it */
 	uint64_t refresh_ns;  /* reachability refresh in force: the file's or, live, longer */
 	uint64_t look_min_ns; /* least time between two looks */
 	const struct dsf_memory *memory;
@@ -80,7 +81,6 @@ enum node_drill_breach_kind {
 	NODE_DRILL_LIVE,        /* port; want, got: is live */
 	NODE_DRILL_ENDS,        /* port, whose other end says the opposite: got is ours */
 	NODE_DRILL_REACH,       /* port, other: want, got: is the destination reached over it */
-	NODE_DRILL_REACH_NONE,  /* node, other: not reached (want) though there is a way, or so */
 	NODE_DRILL_DROP,        /* node, counter: got more than before and no fault explains it */
 	NODE_DRILL_CELLS_LINK,  /* port: want cells went in at it, got came out at its peer */
 	NODE_DRILL_CELLS_NODE,  /* node: want cells went in, got came out or were counted */

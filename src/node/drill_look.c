@@ -1,16 +1,9 @@
 #include "node/drill_state.h"
 #include <string.h>
 
-static const struct topo_node *node_at(const struct node_drill *d, uint32_t port)
+static uint64_t *row_of(const struct node_drill *d, uint64_t *table, uint32_t port)
 {
-	const struct topo *t = d->config.topo;
-
-	return &t->nodes[t->ports[port].node];
-}
-
-static uint64_t *row_of(const struct node_drill *d, uint64_t *table, uint32_t node)
-{
-	return table + (size_t)node * d->switch_words;
+	return table + (size_t)port * d->switch_words;
 }
 
 /* How links have to be. */
@@ -63,83 +56,56 @@ void node_drill_look_expect(struct node_drill *d)
 	}
 }
 
-/* Who is reached. Valley-free: see topo/reach.h. */
+/* Who is reached: the planner's fixed point, found without the devices' code. */
 
-/* Adds to each row what live neighbours of a role have in theirs (interface nodes: themselves). */
-static void gather(struct node_drill *d, enum topo_role at, uint64_t *into, enum topo_role from,
-	uint64_t *what)
+static void hear(struct node_drill *d, uint32_t destination)
 {
 	const struct topo *t = d->config.topo;
+	struct topo_fixed_row row;
 
-	for (uint32_t i = 0; i < t->links_count; i++) {
-		uint32_t ends[2] = { t->links[i].port_a, t->links[i].port_b };
+	topo_fixed_destination(d->fixed, destination);
+	for (uint32_t i = 0; i < t->nodes_count; i++) {
+		const struct topo_node *n = &t->nodes[i];
 
-		if (!d->links[i].live || t->ports[ends[0]].ethernet)
+		if (!topo_fixed_row(d->fixed, i, &row))
 			continue;
-		for (int e = 0; e < 2; e++) {
-			uint32_t here = t->ports[ends[e]].node, there = t->ports[ends[1 - e]].node;
-			const struct topo_node *n = &t->nodes[there];
-
-			if (t->nodes[here].role != at)
-				continue;
-			if (what == NULL && topo_is_interface_node(n->role))
-				dsf_bitset_add(row_of(d, into, here), n->switch_index);
-			else if (what != NULL && n->role == from)
-				for (uint32_t w = 0; w < d->switch_words; w++)
-					row_of(d, into, here)[w] |= row_of(d, what, there)[w];
-		}
+		for (uint32_t p = dsf_bitset_next(row.output, 0, n->ports_count);
+			p < n->ports_count; p = dsf_bitset_next(row.output, p + 1, n->ports_count))
+			dsf_bitset_add(row_of(d, d->heard, n->first_port + p),
+				t->nodes[destination].switch_index);
 	}
 }
 
-/* What the spine tells an FDSW is of other clusters only. */
-static void drop_own_cluster(struct node_drill *d, uint32_t node)
-{
-	const struct topo *t = d->config.topo;
-	uint64_t *reached = row_of(d, d->reached, node), *direct = row_of(d, d->direct, node);
-
-	for (uint32_t s = dsf_bitset_next(reached, 0, t->switches_count); s < t->switches_count;
-		s = dsf_bitset_next(reached, s + 1, t->switches_count))
-		if (t->nodes[t->switch_node[s]].cluster == t->nodes[node].cluster &&
-			!dsf_bitset_has(direct, s))
-			dsf_bitset_remove(reached, s);
-}
-
+/* What the fabric comes to with the links that are live, for each destination and port. */
 static void work_out_reach(struct node_drill *d)
 {
 	const struct topo *t = d->config.topo;
-	size_t size = (size_t)t->nodes_count * d->switch_words * sizeof(uint64_t);
 
-	memset(d->direct, 0, size);
-	gather(d, TOPO_ROLE_FDSW, d->direct, TOPO_ROLE_FDSW, NULL);
-	gather(d, TOPO_ROLE_SDSW, d->direct, TOPO_ROLE_FDSW, d->direct);
-	memcpy(d->reached, d->direct, size);
-	gather(d, TOPO_ROLE_FDSW, d->reached, TOPO_ROLE_SDSW, d->direct);
+	for (uint32_t i = 0; i < t->links_count; i++)
+		if (d->links[i].live)
+			dsf_bitset_remove(d->failed, i);
+		else
+			dsf_bitset_add(d->failed, i);
+	memset(d->heard, 0, (size_t)t->ports_count * d->switch_words * sizeof(*d->heard));
 	for (uint32_t i = 0; i < t->nodes_count; i++)
-		if (t->nodes[i].role == TOPO_ROLE_FDSW)
-			drop_own_cluster(d, i);
-	gather(d, TOPO_ROLE_RDSW, d->reached, TOPO_ROLE_FDSW, d->reached);
-	gather(d, TOPO_ROLE_EDSW, d->reached, TOPO_ROLE_FDSW, d->reached);
+		if (topo_is_interface_node(t->nodes[i].role))
+			hear(d, i);
 }
 
-/* Whether the neighbour at a live port tells that it reaches an interface node. */
-static bool is_told(const struct node_drill *d, uint32_t port, uint32_t destination)
+static bool is_heard(const struct node_drill *d, uint32_t port, uint32_t destination)
 {
-	const struct topo *t = d->config.topo;
-	const struct topo_node *here = node_at(d, port), *dest = &t->nodes[destination];
-	uint32_t there = t->ports[t->ports[port].peer].node;
-	const struct topo_node *n = &t->nodes[there];
-
-	if (!d->links[t->ports[port].link].live || t->ports[port].ethernet)
-		return false;
-	if (topo_is_interface_node(n->role))
-		return there == destination;
-	if (n->role == TOPO_ROLE_SDSW)
-		return here->cluster != dest->cluster &&
-		       dsf_bitset_has(row_of(d, d->direct, there), dest->switch_index);
-	/* An FDSW tells interface nodes all, the spine what it hears itself. */
 	return dsf_bitset_has(
-		row_of(d, topo_is_interface_node(here->role) ? d->reached : d->direct, there),
-		dest->switch_index);
+		row_of(d, d->heard, port), d->config.topo->nodes[destination].switch_index);
+}
+
+static bool is_reached(const struct node_drill *d, uint32_t node, uint32_t destination)
+{
+	const struct topo_node *n = &d->config.topo->nodes[node];
+
+	for (uint32_t p = n->first_port; p < n->first_port + n->ports_count; p++)
+		if (is_heard(d, p, destination))
+			return true;
+	return false;
 }
 
 /* Flows. */
@@ -161,7 +127,7 @@ static bool has_way(const struct node_drill *d, const struct workload_flow *f, u
 		return false;
 	from = t->ports[a->peer].node;
 	to = t->ports[b->peer].node;
-	return from == to || dsf_bitset_has(row_of(d, d->reached, from), t->nodes[to].switch_index);
+	return from == to || is_reached(d, from, to);
 }
 
 void node_drill_look_isolation(struct node_drill *d)
@@ -293,22 +259,17 @@ static void know_reach(struct node_drill *d)
 
 static void take_reach(struct node_drill *d, uint32_t node, const struct node_row_reachability *row)
 {
-	const struct topo *t = d->config.topo;
-	const struct topo_node *n = &t->nodes[node];
-	bool exact = !d->spine || !t->fabric.input_balanced, told = false, heard = false;
+	const struct topo_node *n = &d->config.topo->nodes[node];
 
 	d->nodes[node].reach_rows++;
 	if (!d->reach_known)
 		know_reach(d);
 	for (uint32_t i = 0; i < n->ports_count && row->destination != node; i++) {
 		uint32_t port = n->first_port + i;
-		bool want = is_told(d, port, row->destination);
+		bool want = is_heard(d, port, row->destination);
 		bool got = dsf_bitset_has(row->output, i);
 
-		told |= want;
-		heard |= got;
-		/* Balance may withhold a link, never add one. */
-		if (want != got && (exact || got))
+		if (want != got)
 			misfit(d, TOPO_DRILL_REACHABILITY,
 				(struct node_drill_breach){ .kind = NODE_DRILL_REACH,
 					.node = node,
@@ -317,13 +278,6 @@ static void take_reach(struct node_drill *d, uint32_t node, const struct node_ro
 					.want = want,
 					.got = got });
 	}
-	if (told != heard && !row->cut_by_balance)
-		misfit(d, TOPO_DRILL_REACHABILITY,
-			(struct node_drill_breach){ .kind = NODE_DRILL_REACH_NONE,
-				.node = node,
-				.other = row->destination,
-				.want = told,
-				.got = heard });
 }
 
 static bool caused(const struct node_drill *d, uint32_t node, enum drill_cause cause)

@@ -6,6 +6,7 @@
 #include "base/bitset.h"
 #include "base/histogram.h"
 #include "node/drill.h"
+#include "topo/fixed.h"
 
 enum drill_phase { DRILL_BEFORE, DRILL_STARTING, DRILL_RUN, DRILL_FINISH, DRILL_REST, DRILL_DONE };
 
@@ -77,13 +78,13 @@ struct node_drill {
 	bool *active;                 /* faults */
 	struct drill_action *actions; /* by instant */
 	uint32_t actions_count, action_next;
-	/* Reachability over live links: bitsets over switch indexes, a row a node. Of an FDSW: what
-	 * it hears from interface nodes; and that with what the spine tells it. Of an SDSW: both
-	 * are what its FDSWs tell it. */
-	uint64_t *direct, *reached;
+	/* What is to be heard over the links that are live, by the planner: a bitset over switch
+	 * indexes for each port. */
+	uint64_t *heard;
 	uint32_t switch_words;
+	struct topo_fixed *fixed;
+	uint64_t *failed; /* links, for it */
 	bool reach_known; /* in this look */
-	bool spine;       /* this lab has SDSWs */
 
 	bool want_observe, want_start, want_stop, want_trust, trust;
 	bool observing;

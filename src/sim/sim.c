@@ -67,6 +67,11 @@ dsf_instant sim_now(const struct sim *s)
 	return s->now;
 }
 
+uint64_t sim_seed(const struct sim *s)
+{
+	return s->seed;
+}
+
 uint64_t sim_hash(const struct sim *s)
 {
 	return s->hash;

@@ -33,6 +33,7 @@ struct sim *sim_new(const struct sim_config *config);
 void sim_free(struct sim *s);
 
 dsf_instant sim_now(const struct sim *s);
+uint64_t sim_seed(const struct sim *s);
 
 /* Runs every event that is due at or before until; now is until afterwards. 0 or -ENOMEM. */
 int sim_run_until(struct sim *s, dsf_instant until);

@@ -94,10 +94,6 @@ static bool place_breach(const struct topo *t, const struct node_drill_breach *b
 		snprintf(text, size, "%s:%s to %s: reaches %s %s, has to be %s", node, port, peer,
 			other, yes(b->got), yes(b->want));
 		return true;
-	case NODE_DRILL_REACH_NONE:
-		snprintf(text, size, "%s reaches %s: %s, has to be %s", node, other, yes(b->got),
-			yes(b->want));
-		return true;
 	case NODE_DRILL_NOTHING:
 	case NODE_DRILL_DROP:
 	case NODE_DRILL_CELLS_LINK:

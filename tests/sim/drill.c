@@ -26,7 +26,7 @@
 
 /* Plants. */
 
-enum plant { NOTHING, UNHEALED, LOSER, LIAR, LOSSY_WIRES };
+enum plant { NOTHING, UNHEALED, LOSER, LIAR, GREEDY, LOSSY_WIRES };
 
 static enum plant plant;
 static uint32_t planted; /* link or switch index */
@@ -56,6 +56,15 @@ void __wrap_node_cells_forward(
 	__real_node_cells_forward(c, cell, raw, now);
 }
 
+/* What Input Balanced Mode withholds, the second bitmap if there is one, is told too. */
+static void tell_all(uint8_t *payload, size_t size)
+{
+	size_t bytes = (dsf_load_be16(payload + 2) + 7u) / 8u;
+
+	for (size_t i = PAYLOAD; i < PAYLOAD + bytes && i + bytes < size; i++)
+		payload[i] |= payload[i + bytes];
+}
+
 size_t __real_fabric_reach_output(
 	const struct fabric_reach *r, uint32_t port, uint32_t part, uint8_t *payload, size_t cap);
 size_t __wrap_fabric_reach_output(
@@ -68,6 +77,8 @@ size_t __wrap_fabric_reach_output(
 	/* It goes on telling of the four leaf switches, which come first. */
 	if (plant == LIAR && r->self == planted && size > PAYLOAD)
 		payload[PAYLOAD] |= 0x0f;
+	if (plant == GREEDY && r->self == planted && size > PAYLOAD)
+		tell_all(payload, size);
 	return size;
 }
 
@@ -148,6 +159,7 @@ static void play(
 		.drill = drill,
 		.flows = flows,
 		.flows_count = count > 0 ? (uint32_t)count : 0,
+		.draw_seed = seed,
 		.refresh_ns = t->fabric.reach_refresh_ns,
 		.look_min_ns = NS_PER_US,
 		.memory = &memory.memory };
@@ -187,16 +199,13 @@ static void tell_breaches(const struct outcome *o)
 				o->results[i].breach.want, o->results[i].breach.got);
 }
 
-static struct topo_drill *load_drill(const struct topo *t, const char *name)
+static struct topo_drill *load_drill(const struct topo *t, const char *path)
 {
 	struct topo_error err;
 	struct topo_drill *d;
-	char path[512];
 	size_t size;
-	char *text;
+	char *text = source_read(path, &size);
 
-	snprintf(path, sizeof(path), "drills/%s", name);
-	text = source_read(path, &size);
 	if (topo_drill_load(text, size, path, t, &d, &err) < 0) {
 		printf("# %s: %s\n", path, err.text);
 		d = NULL;
@@ -210,7 +219,7 @@ static struct topo_drill *load_drill(const struct topo *t, const char *name)
 static void shipped_drills_hold(const struct topo *t)
 {
 	const char *source = getenv("DSF_SOURCE");
-	char path[4096];
+	char path[4096], file[512];
 	struct dirent *entry;
 	uint32_t count = 0;
 	DIR *folder;
@@ -225,7 +234,8 @@ static void shipped_drills_hold(const struct topo *t)
 		if (end == NULL || strcmp(end, ".json") != 0 ||
 			strcmp(entry->d_name, "drill.schema.json") == 0)
 			continue;
-		drill = load_drill(t, entry->d_name);
+		snprintf(file, sizeof(file), "drills/%s", entry->d_name);
+		drill = load_drill(t, file);
 		if (!TAP_OK(drill != NULL, "%s loads", entry->d_name))
 			continue;
 		play(t, drill, 1, &o);
@@ -312,16 +322,27 @@ static void planted_faults_are_found(const struct topo *t)
 {
 	uint32_t fdsw = t->nodes[topo_find_node(t, "b0-z0-p0-fdsw1")].switch_index;
 
-	find(t, "link-down.json", UNHEALED, 0,
+	find(t, "drills/link-down.json", UNHEALED, 0,
 		1u << TOPO_DRILL_LINKS | 1u << TOPO_DRILL_REACHABILITY |
 			1u << TOPO_DRILL_STEADY_AFTER,
 		"a link that isn't healed");
-	find(t, "gpu-link-down.json", LOSER, fdsw, 1u << TOPO_DRILL_CELLS | 1u << TOPO_DRILL_DROPS,
+	find(t, "drills/gpu-link-down.json", LOSER, fdsw, 1u << TOPO_DRILL_CELLS | 1u << TOPO_DRILL_DROPS,
 		"a switch that loses cells");
-	find(t, "gpu-link-down.json", LOSSY_WIRES, 0,
+	find(t, "drills/gpu-link-down.json", LOSSY_WIRES, 0,
 		1u << TOPO_DRILL_CELLS | 1u << TOPO_DRILL_DROPS, "wires that lose cells");
-	find(t, "rdsw-isolated.json", LIAR, fdsw, 1u << TOPO_DRILL_REACHABILITY,
+	find(t, "drills/rdsw-isolated.json", LIAR, fdsw, 1u << TOPO_DRILL_REACHABILITY,
 		"a switch that lies about reachability");
+}
+
+/* Balance is checked to the link: what is withheld is what the planner says. */
+static void balance_is_checked(void)
+{
+	struct topo *t = source_topo("topologies/figures.json");
+	uint32_t sdsw = t->nodes[topo_find_node(t, "sdsw0")].switch_index;
+
+	find(t, "tests/sim/drill_balance.json", GREEDY, sdsw, 1u << TOPO_DRILL_REACHABILITY,
+		"a switch that withholds nothing");
+	topo_free(t);
 }
 
 int main(int argc, char **argv)
@@ -335,6 +356,7 @@ int main(int argc, char **argv)
 		shipped_drills_hold(t);
 		a_seed_is_a_run(t);
 		planted_faults_are_found(t);
+		balance_is_checked();
 	}
 	TAP_EQ(inputs_too_early, 0, "at one instant deadlines come first, with all they set off");
 	topo_free(t);
