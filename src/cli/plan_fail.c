@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/bitset.h"
 #include "topo/fixed.h"
+#include "topo/memory.h"
 #include "view/json.h"
 #include "view/rows.h"
 
@@ -70,8 +71,8 @@ cJSON *plan_fail_rows(const struct topo *t, const uint64_t *failed, uint64_t see
 {
 	uint64_t *none = calloc(DSF_BITSET_WORDS(t->links_count) + 1, sizeof(*none));
 	struct failing f = { .topo = t,
-		.broken = topo_fixed_new(t, failed, seed),
-		.healthy = none == NULL ? NULL : topo_fixed_new(t, none, seed),
+		.broken = topo_fixed_new(t, failed, seed, &topo_memory),
+		.healthy = none == NULL ? NULL : topo_fixed_new(t, none, seed, &topo_memory),
 		.rows = calloc(t->nodes_count + 1u, sizeof(*f.rows)),
 		.all = all };
 	cJSON *rows = NULL;

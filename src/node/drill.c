@@ -117,7 +117,9 @@ struct node_drill *node_drill_new(const struct node_drill_config *config, dsf_in
 	d->samples = new_array(d, count_actions(config->drill), sizeof(*d->samples));
 	d->heard = new_array(d, rows, sizeof(*d->heard));
 	d->failed = new_array(d, DSF_BITSET_WORDS(t->links_count), sizeof(*d->failed));
-	d->fixed = d->failed == NULL ? NULL : topo_fixed_new(t, d->failed, config->draw_seed);
+	d->fixed = d->failed == NULL
+			   ? NULL
+			   : topo_fixed_new(t, d->failed, config->draw_seed, config->memory);
 	if (d->links == NULL || d->ports == NULL || d->nodes == NULL || d->flows == NULL ||
 		d->active == NULL || d->actions == NULL || d->samples == NULL || d->heard == NULL ||
 		d->fixed == NULL) {

@@ -1,5 +1,4 @@
 #include "topo/fixed.h"
-#include <stdlib.h>
 #include <string.h>
 #include "base/bitset.h"
 #include "topo/draw.h"
@@ -24,6 +23,7 @@ struct pass {
 
 struct topo_fixed {
 	const struct topo *t;
+	const struct dsf_memory *memory;
 	const uint64_t *failed;
 	struct group *groups;
 	uint32_t *first_group; /* of each node, and behind the last */
@@ -123,32 +123,54 @@ static uint32_t make_groups(struct topo_fixed *f, uint32_t node, uint64_t seed, 
 	return first;
 }
 
+static void *new_array(const struct topo_fixed *f, size_t count, size_t size)
+{
+	return dsf_memory_new(f->memory, count * size);
+}
+
+/* Counts of the arrays, at least 1. */
+static size_t ports_of(const struct topo_fixed *f)
+{
+	return f->t->ports_count + 1u;
+}
+
+static size_t groups_of(const struct topo_fixed *f)
+{
+	return ports_of(f) + 2 * (size_t)f->t->nodes_count;
+}
+
+static size_t nodes_of(const struct topo_fixed *f)
+{
+	return f->t->nodes_count + 2u;
+}
+
 static bool allocate(struct topo_fixed *f)
 {
-	const struct topo *t = f->t;
-	size_t ports = t->ports_count + 1u;
+	size_t ports = ports_of(f);
 
-	f->groups = calloc(ports + 2 * (size_t)t->nodes_count, sizeof(*f->groups));
-	f->first_group = calloc(t->nodes_count + 2u, sizeof(*f->first_group));
-	f->order = calloc(2 * ports, sizeof(*f->order));
-	f->capacity = calloc(ports, sizeof(*f->capacity));
-	f->links = calloc(TOPO_PORTS_MAX, sizeof(*f->links));
-	f->healthy.heard = calloc(ports, sizeof(bool));
-	f->unbalanced.heard = calloc(ports, sizeof(bool));
-	f->balanced.heard = calloc(ports, sizeof(bool));
+	f->groups = new_array(f, groups_of(f), sizeof(*f->groups));
+	f->first_group = new_array(f, nodes_of(f), sizeof(*f->first_group));
+	f->order = new_array(f, 2 * ports, sizeof(*f->order));
+	f->capacity = new_array(f, ports, sizeof(*f->capacity));
+	f->links = new_array(f, TOPO_PORTS_MAX, sizeof(*f->links));
+	f->healthy.heard = new_array(f, ports, sizeof(bool));
+	f->unbalanced.heard = new_array(f, ports, sizeof(bool));
+	f->balanced.heard = new_array(f, ports, sizeof(bool));
 	return f->groups != NULL && f->first_group != NULL && f->order != NULL &&
 	       f->capacity != NULL && f->links != NULL && f->healthy.heard != NULL &&
 	       f->unbalanced.heard != NULL && f->balanced.heard != NULL;
 }
 
-struct topo_fixed *topo_fixed_new(const struct topo *t, const uint64_t *failed, uint64_t seed)
+struct topo_fixed *topo_fixed_new(const struct topo *t, const uint64_t *failed, uint64_t seed,
+	const struct dsf_memory *memory)
 {
-	struct topo_fixed *f = calloc(1, sizeof(*f));
+	struct topo_fixed *f = dsf_memory_new(memory, sizeof(*f));
 	uint32_t first = 0;
 
 	if (f == NULL)
 		return NULL;
 	f->t = t;
+	f->memory = memory;
 	f->failed = failed;
 	if (!allocate(f)) {
 		topo_fixed_free(f);
@@ -166,17 +188,20 @@ struct topo_fixed *topo_fixed_new(const struct topo *t, const uint64_t *failed, 
 
 void topo_fixed_free(struct topo_fixed *f)
 {
+	size_t ports;
+
 	if (f == NULL)
 		return;
-	free(f->balanced.heard);
-	free(f->unbalanced.heard);
-	free(f->healthy.heard);
-	free(f->links);
-	free(f->capacity);
-	free(f->order);
-	free(f->first_group);
-	free(f->groups);
-	free(f);
+	ports = ports_of(f);
+	dsf_memory_delete(f->memory, f->balanced.heard, ports * sizeof(bool));
+	dsf_memory_delete(f->memory, f->unbalanced.heard, ports * sizeof(bool));
+	dsf_memory_delete(f->memory, f->healthy.heard, ports * sizeof(bool));
+	dsf_memory_delete(f->memory, f->links, TOPO_PORTS_MAX * sizeof(*f->links));
+	dsf_memory_delete(f->memory, f->capacity, ports * sizeof(*f->capacity));
+	dsf_memory_delete(f->memory, f->order, 2 * ports * sizeof(*f->order));
+	dsf_memory_delete(f->memory, f->first_group, nodes_of(f) * sizeof(*f->first_group));
+	dsf_memory_delete(f->memory, f->groups, groups_of(f) * sizeof(*f->groups));
+	dsf_memory_delete(f->memory, f, sizeof(*f));
 }
 
 static bool lives(const struct topo_fixed *f, const struct pass *pass, uint32_t port)

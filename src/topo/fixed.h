@@ -11,6 +11,7 @@
 #define DSF_TOPO_FIXED_H
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/memory.h"
 #include "topo/model.h"
 
 struct topo_fixed;
@@ -23,8 +24,10 @@ struct topo_fixed_row {
 	bool cut_by_balance;        /* not reached, though it would be */
 };
 
-/* failed: a bitset over links, borrowed; seed: of the draws. NULL when memory is short. */
-struct topo_fixed *topo_fixed_new(const struct topo *t, const uint64_t *failed, uint64_t seed);
+/* failed: a bitset over links, borrowed, read by topo_fixed_destination; seed: of the draws. NULL
+ * when memory is short. */
+struct topo_fixed *topo_fixed_new(const struct topo *t, const uint64_t *failed, uint64_t seed,
+	const struct dsf_memory *memory);
 void topo_fixed_free(struct topo_fixed *f);
 
 /* Computes the fixed point of an interface node's reachability. */

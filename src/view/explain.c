@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "topo/fixed.h"
+#include "topo/memory.h"
 #include "view/json.h"
 
 #define NAME_MAX (TOPO_NODE_NAME_MAX + 1 + TOPO_PORT_NAME_MAX + 1)
@@ -224,7 +225,7 @@ cJSON *view_explain(const struct topo *t, uint32_t port, uint32_t destination,
 	uint64_t *none = calloc(t->links_count / 64 + 1u, sizeof(*none));
 	struct explain e = { .topo = t,
 		.destination = destination,
-		.healthy = none == NULL ? NULL : topo_fixed_new(t, none, t->seed),
+		.healthy = none == NULL ? NULL : topo_fixed_new(t, none, t->seed, &topo_memory),
 		.failures = cJSON_CreateArray() };
 	cJSON *result = NULL;
 

@@ -326,8 +326,8 @@ static void planted_faults_are_found(const struct topo *t)
 		1u << TOPO_DRILL_LINKS | 1u << TOPO_DRILL_REACHABILITY |
 			1u << TOPO_DRILL_STEADY_AFTER,
 		"a link that isn't healed");
-	find(t, "drills/gpu-link-down.json", LOSER, fdsw, 1u << TOPO_DRILL_CELLS | 1u << TOPO_DRILL_DROPS,
-		"a switch that loses cells");
+	find(t, "drills/gpu-link-down.json", LOSER, fdsw,
+		1u << TOPO_DRILL_CELLS | 1u << TOPO_DRILL_DROPS, "a switch that loses cells");
 	find(t, "drills/gpu-link-down.json", LOSSY_WIRES, 0,
 		1u << TOPO_DRILL_CELLS | 1u << TOPO_DRILL_DROPS, "wires that lose cells");
 	find(t, "drills/rdsw-isolated.json", LIAR, fdsw, 1u << TOPO_DRILL_REACHABILITY,

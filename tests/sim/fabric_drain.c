@@ -8,6 +8,7 @@
 #include "tests/sim/lab.h"
 #include "tests/tap.h"
 #include "topo/fixed.h"
+#include "topo/memory.h"
 
 #define RDMA       50u
 #define CONTROL_NS (20 * NS_PER_US) /* three hops of a few microseconds each */
@@ -129,7 +130,7 @@ static void compare(void *user, const struct node_row *row)
 /* As if these links had failed. */
 static void check_reach(const uint64_t *drained, const char *when)
 {
-	struct comparing c = { .fixed = topo_fixed_new(lab.topo, drained, lab.seed) };
+	struct comparing c = { .fixed = topo_fixed_new(lab.topo, drained, lab.seed, &topo_memory) };
 
 	if (c.fixed == NULL)
 		abort();

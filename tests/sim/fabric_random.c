@@ -10,6 +10,7 @@
 #include "tests/tap.h"
 #include "topo/file.h"
 #include "topo/fixed.h"
+#include "topo/memory.h"
 
 #define CLUSTERS_MAX 5u
 #define FAULTS_MAX   8u
@@ -196,7 +197,7 @@ static const uint64_t *find_dead_links(void)
 /* Every row is the planner's. */
 static uint32_t differences(void)
 {
-	struct topo_fixed *f = topo_fixed_new(lab.topo, find_dead_links(), lab.seed);
+	struct topo_fixed *f = topo_fixed_new(lab.topo, find_dead_links(), lab.seed, &topo_memory);
 	uint32_t wrong = 0, seen = 0;
 	struct topo_fixed_row row;
 

@@ -3,6 +3,7 @@
  * must hold of it by itself, and how often each draw cuts an interface node off.
  */
 #include "topo/fixed.h"
+#include "topo/memory.h"
 #include <stdlib.h>
 #include <string.h>
 #include "base/bitset.h"
@@ -49,7 +50,7 @@ struct sums {
 
 static struct sums sum_up(const struct topo *t, uint64_t seed)
 {
-	struct topo_fixed *f = topo_fixed_new(t, failed, seed);
+	struct topo_fixed *f = topo_fixed_new(t, failed, seed, &topo_memory);
 	struct sums sums = { 0, 0 };
 	struct topo_fixed_row row;
 
