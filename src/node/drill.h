@@ -14,8 +14,8 @@
  * How the lab has to be follows from its wiring and from what is broken at the moment: which ends
  * have carrier, which links are live, who reaches whom over which links (Input Balanced Mode
  * included: topo/fixed.h). It is worked out from the table alone, and compared with what the
- * devices (and, live, the keeper of the asked state) say. A link that loses part of its cells may be live or isolated, so there both ends only
- * have to agree. Drops are right where a fault explains them: at its link, at its node, in its
+ * devices (and, live, the keeper of the asked state) say. A link that loses part of its cells may
+ * be live or isolated, so there both ends only have to agree. Drops are right where a fault explains them: at its link, at its node, in its
  * plane, until the fabric has settled after its end; anywhere else they break an invariant.
  *
  * Events in, commands out, like every core; the simulator and the live command drive the same one.
