@@ -176,7 +176,9 @@ libsim_la_SOURCES =
 libsim_la_SOURCES += src/sim/drill.c src/sim/drill.h
 libsim_la_SOURCES += src/sim/queue.c src/sim/queue.h
 libsim_la_SOURCES += src/sim/run.c src/sim/run.h
+libsim_la_SOURCES += src/sim/segment.c src/sim/segment.h
 libsim_la_SOURCES += src/sim/sim.c src/sim/sim.h
+libsim_la_SOURCES += src/sim/stream.c src/sim/stream.h
 
 # From here on: drivers. (Not liburing.la: that name belongs to the library we link.)
 

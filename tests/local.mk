@@ -88,6 +88,7 @@ UNIT_TESTS += tests/unit/node_switch
 
 # sim
 UNIT_TESTS += tests/unit/sim_queue
+UNIT_TESTS += tests/unit/sim_stream
 
 # both drivers
 UNIT_TESTS += tests/unit/driver_glue
@@ -150,6 +151,7 @@ FUZZ_TARGETS += tests/fuzz/fsdb_wire
 FUZZ_TARGETS += tests/fuzz/ip_ndp
 FUZZ_TARGETS += tests/fuzz/ip_packet
 FUZZ_TARGETS += tests/fuzz/node_frame
+FUZZ_TARGETS += tests/fuzz/sim_stream
 FUZZ_TARGETS += tests/fuzz/topo_drill
 FUZZ_TARGETS += tests/fuzz/topo_file
 

@@ -102,6 +102,16 @@ void node_expire(struct node *n, dsf_instant now);
  * reachability, neighbours. O(1); NODE_QUERY_READY names what is missing. */
 bool node_ready(const struct node *n);
 
+/* Ordered byte streams of control protocols, at the host port of routed switches: these listen on
+ * these ports at all addresses of theirs. */
+#define NODE_STREAM_FSDB 5957u
+#define NODE_STREAM_BGP  179u
+
+struct node_stream_ends {
+	struct dsf_ip6 local, remote;
+	uint16_t local_port, remote_port; /* local_port 0: any */
+};
+
 /* What a host asks its driver to do with registered memory. Offsets are bytes. */
 struct node_span {
 	uint64_t memory; /* which memory: see metaroce/memory.h */
