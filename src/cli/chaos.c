@@ -105,7 +105,7 @@ static bool look_asked(struct chaos *c)
 	for (uint32_t i = 0; i < c->topo->nodes_count; i++)
 		node_drill_node(c->course, i, NODE_DRILL_RUNNING);
 	for (uint32_t i = 0; i < c->topo->links_count; i++)
-		node_drill_asked(c->course, i, false, false);
+		node_drill_asked(c->course, i, false, false, false);
 	cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(asked, "nodes"))
 	{
 		uint32_t node;
@@ -124,7 +124,8 @@ static bool look_asked(struct chaos *c)
 		if (port != TOPO_NONE)
 			node_drill_asked(c->course, c->topo->ports[port].link,
 				cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "down")),
-				cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "impaired")));
+				cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "impaired")),
+				cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "drained")));
 	}
 	cJSON_Delete(asked);
 	return true;
@@ -270,6 +271,14 @@ static bool set_link(struct chaos *c, const struct node_drill_output *out)
 				ends[e], out->impairment[e].silent ? "true" : "false",
 				out->impairment[e].silent ? term(c, out, until, sizeof(until))
 							  : "");
+	for (int e = 0; e < 2 && sent; e++)
+		if (out->drained[e] && !now->drained[e])
+			sent = hold(c, "{\"op\":\"drain\",\"link\":\"%s\",\"drained\":true%s}",
+				ends[e], term(c, out, until, sizeof(until)));
+	/* A drill has one drain of a link at a time: undrained are both ends. */
+	if (sent && !out->drained[0] && !out->drained[1] && (now->drained[0] || now->drained[1]))
+		sent = hold(c, "{\"op\":\"drain\",\"link\":\"%s\",\"drained\":false}", ends[0]);
+	memcpy(now->drained, out->drained, sizeof(now->drained));
 	now->down = out->down;
 	memcpy(now->impairment, out->impairment, sizeof(now->impairment));
 	return sent;
@@ -285,6 +294,15 @@ static bool set_node(struct chaos *c, const struct node_drill_output *out)
 
 	return hold(c, "{\"op\":\"process\",\"node\":\"%s\",\"action\":\"%s\"%s}",
 		c->topo->nodes[out->node].name, action,
+		out->healthy ? "" : term(c, out, until, sizeof(until)));
+}
+
+static bool drain_node(struct chaos *c, const struct node_drill_output *out)
+{
+	char until[96] = "";
+
+	return hold(c, "{\"op\":\"drain\",\"node\":\"%s\",\"drained\":%s%s}",
+		c->topo->nodes[out->node].name, out->drained[0] ? "true" : "false",
 		out->healthy ? "" : term(c, out, until, sizeof(until)));
 }
 
@@ -320,6 +338,7 @@ static bool act(struct chaos *c, const struct node_drill_output *out)
 	case NODE_DRILL_STOP: return tell_nodes(c, "\"host\"", STOP);
 	case NODE_DRILL_LINK: return set_link(c, out);
 	case NODE_DRILL_NODE: return set_node(c, out);
+	case NODE_DRILL_DRAIN: return drain_node(c, out);
 	case NODE_DRILL_TRUST: return trust(c, out->trust);
 	}
 	return false;

@@ -17,6 +17,7 @@
 
 struct chaos_link {
 	bool down;
+	bool drained[2];
 	struct node_impairment impairment[2];
 };
 

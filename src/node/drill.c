@@ -147,7 +147,7 @@ struct node_drill *node_drill_new(const struct node_drill_config *config, dsf_in
 static void change(struct node_drill *d, dsf_instant now)
 {
 	node_drill_look_expect(d);
-	node_drill_look_isolation(d);
+	node_drill_look_isolation(d, now);
 	d->settled = false;
 	d->measured = true;
 	d->changed_at = now;
@@ -219,10 +219,31 @@ static bool output_link(struct node_drill *d, struct node_drill_output *out)
 			.link = i,
 			.node = TOPO_NONE,
 			.down = l->down,
+			.drained = { l->drained[0], l->drained[1] },
 			.impairment = { l->impairment[0], l->impairment[1] },
-			.healthy = !l->down && node_impairment_equal(&l->impairment[0], &own) &&
+			.healthy = !l->down && !l->drained[0] && !l->drained[1] &&
+				   node_impairment_equal(&l->impairment[0], &own) &&
 				   node_impairment_equal(&l->impairment[1], &own),
 			.heal_at = node_drill_fault_heal_at(d, i, TOPO_NONE) };
+		return true;
+	}
+	return false;
+}
+
+static bool output_drain(struct node_drill *d, struct node_drill_output *out)
+{
+	for (uint32_t i = 0; i < d->config.topo->nodes_count; i++) {
+		struct drill_node *n = &d->nodes[i];
+
+		if (!n->drain_dirty)
+			continue;
+		n->drain_dirty = false;
+		*out = (struct node_drill_output){ .what = NODE_DRILL_DRAIN,
+			.link = TOPO_NONE,
+			.node = i,
+			.drained = { n->drained },
+			.healthy = !n->drained,
+			.heal_at = node_drill_fault_heal_at(d, TOPO_NONE, i) };
 		return true;
 	}
 	return false;
@@ -243,7 +264,7 @@ bool node_drill_output(struct node_drill *d, struct node_drill_output *out, dsf_
 		*out = (struct node_drill_output){ .what = NODE_DRILL_TRUST, .trust = d->trust };
 		return true;
 	}
-	if (output_node(d, out) || output_link(d, out))
+	if (output_node(d, out) || output_drain(d, out) || output_link(d, out))
 		return true;
 	if (take(&d->want_start)) {
 		*out = (struct node_drill_output){ .what = NODE_DRILL_START, .load_ns = d->end_ns };

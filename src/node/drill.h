@@ -54,6 +54,7 @@ enum node_drill_do {
 	NODE_DRILL_STOP,    /* stop the load */
 	NODE_DRILL_LINK,    /* the link is to be like this from now on */
 	NODE_DRILL_NODE,    /* the node is to be in this state */
+	NODE_DRILL_DRAIN,   /* the switch is to be drained, or no longer */
 	NODE_DRILL_TRUST,   /* from now on lateness counts, or (frozen and dead nodes) doesn't */
 };
 
@@ -62,6 +63,7 @@ struct node_drill_output {
 	uint32_t link, node;
 	bool down;
 	struct node_impairment impairment[2]; /* of ends a and b */
+	bool drained[2];                      /* LINK: ends a and b; DRAIN: the first */
 	enum node_drill_state state;
 	bool polite;         /* node: asked to end, not killed */
 	bool healthy;        /* as the lab file says: nothing is to heal */
@@ -79,6 +81,7 @@ enum node_drill_breach_kind {
 	NODE_DRILL_ASKED,       /* port (end a): the keeper's asked state isn't the drill's */
 	NODE_DRILL_CARRIER,     /* port; want, got: has carrier */
 	NODE_DRILL_LIVE,        /* port; want, got: is live */
+	NODE_DRILL_ACTIVE,      /* port; want, got: is active */
 	NODE_DRILL_ENDS,        /* port, whose other end says the opposite: got is ours */
 	NODE_DRILL_REACH,       /* port, other: want, got: is the destination reached over it */
 	NODE_DRILL_DROP,        /* node, counter: got more than before and no fault explains it */
@@ -132,7 +135,7 @@ void node_drill_started(struct node_drill *d, dsf_instant start_at);
 /* Parts of a look. Nodes that are running and give no port row have not answered. */
 void node_drill_node(struct node_drill *d, uint32_t node, enum node_drill_state state);
 /* What the keeper of the asked state has of a link; drivers without one don't call it. */
-void node_drill_asked(struct node_drill *d, uint32_t link, bool down, bool impaired);
+void node_drill_asked(struct node_drill *d, uint32_t link, bool down, bool impaired, bool drained);
 void node_drill_row(struct node_drill *d, const struct node_row *row);
 void node_drill_observed(struct node_drill *d, dsf_instant now);
 

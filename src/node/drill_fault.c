@@ -112,7 +112,7 @@ static void set_link(struct node_drill *d, uint32_t link)
 	const struct topo *t = d->config.topo;
 	struct drill_link *l = &d->links[link];
 
-	l->down = false;
+	l->down = l->drained[0] = l->drained[1] = false;
 	l->impairment[0] = l->impairment[1] = node_impairment_own(&t->links[link]);
 	for (uint32_t i = 0; i < d->config.drill->faults_count; i++) {
 		const struct topo_drill_fault *f = &d->config.drill->faults[i];
@@ -122,6 +122,8 @@ static void set_link(struct node_drill *d, uint32_t link)
 			continue;
 		if (f->kind == TOPO_DRILL_LINK_IMPAIR)
 			impair(l, &f->impairment, f->port == t->links[link].port_a ? 0 : 1);
+		else if (f->kind == TOPO_DRILL_LINK_DRAIN)
+			l->drained[f->port == t->links[link].port_a ? 0 : 1] = true;
 		else
 			l->down = true;
 	}
@@ -151,7 +153,13 @@ void node_drill_fault_set(struct node_drill *d, uint32_t fault, bool on, dsf_ins
 	if (d->active[fault] == on)
 		return;
 	d->active[fault] = on;
-	if (topo_drill_kind_is_link(f->kind)) {
+	/* Drains explain nothing: they lose nothing. */
+	if (f->kind == TOPO_DRILL_NODE_DRAIN) {
+		d->nodes[f->node].drained = on;
+		d->nodes[f->node].drain_dirty = true;
+	} else if (f->kind == TOPO_DRILL_LINK_DRAIN) {
+		set_link(d, d->config.topo->ports[f->port].link);
+	} else if (topo_drill_kind_is_link(f->kind)) {
 		mark_link(d, f, d->config.topo->ports[f->port].link, on, now);
 		set_link(d, d->config.topo->ports[f->port].link);
 	} else {

@@ -48,11 +48,23 @@ static enum drill_live wanted(const struct node_drill *d, uint32_t link)
 	return lossy(d, link) ? DRILL_LIVE_ANY : DRILL_LIVE_YES;
 }
 
+static bool drained(const struct node_drill *d, uint32_t link)
+{
+	const struct topo *t = d->config.topo;
+
+	return d->links[link].drained[0] || d->links[link].drained[1] ||
+	       d->nodes[t->ports[t->links[link].port_a].node].drained ||
+	       d->nodes[t->ports[t->links[link].port_b].node].drained;
+}
+
 void node_drill_look_expect(struct node_drill *d)
 {
 	for (uint32_t i = 0; i < d->config.topo->links_count; i++) {
-		d->links[i].want = wanted(d, i);
-		d->links[i].live = d->links[i].want == DRILL_LIVE_YES;
+		struct drill_link *l = &d->links[i];
+
+		l->want = wanted(d, i);
+		l->drained_now = drained(d, i);
+		l->live = l->want == DRILL_LIVE_YES && !l->drained_now;
 	}
 }
 
@@ -130,11 +142,48 @@ static bool has_way(const struct node_drill *d, const struct workload_flow *f, u
 	return from == to || is_reached(d, from, to);
 }
 
-void node_drill_look_isolation(struct node_drill *d)
+/* Do two interface nodes of a plane not reach each other? */
+static bool is_cut(const struct node_drill *d, uint32_t plane)
+{
+	const struct topo *t = d->config.topo;
+
+	for (uint32_t i = 0; i < t->nodes_count; i++) {
+		const struct topo_node *a = &t->nodes[i];
+
+		if (!topo_is_interface_node(a->role) || a->plane != plane)
+			continue;
+		for (uint32_t k = 0; k < t->nodes_count; k++) {
+			const struct topo_node *b = &t->nodes[k];
+
+			if (k != i && topo_is_interface_node(b->role) && b->plane == plane &&
+				b->building == a->building && !is_reached(d, i, k))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What has no way waits at its source, until the watchdog comes; requests and grants to who can't
+ * be reached have nowhere to go. */
+static void look_cuts(struct node_drill *d, dsf_instant now)
+{
+	for (uint32_t plane = 0; plane < d->config.topo->planes && plane < TOPO_PLANES_MAX;
+		plane++) {
+		struct drill_plane *p = &d->planes[plane];
+
+		if (p->cut)
+			p->cut_until = dsf_time_after(now, d->settle_ns);
+		p->was_cut |= p->cut;
+		p->cut = is_cut(d, plane);
+	}
+}
+
+void node_drill_look_isolation(struct node_drill *d, dsf_instant now)
 {
 	const struct topo *t = d->config.topo;
 
 	work_out_reach(d); /* a link that may be live counts as dead here */
+	look_cuts(d, now);
 	for (uint32_t i = 0; i < d->config.flows_count; i++) {
 		const struct workload_flow *f = &d->config.flows[i];
 		bool way = false;
@@ -237,6 +286,7 @@ static void take_port(struct node_drill *d, uint32_t node, const struct node_row
 	p->seen = true;
 	p->carrier = row->carrier;
 	p->live = row->live;
+	p->active = row->active;
 	p->cells_tx = row->cells_tx;
 	p->cells_rx = row->cells_rx;
 }
@@ -250,8 +300,10 @@ static void know_reach(struct node_drill *d)
 		const struct drill_port *a = &d->ports[t->links[i].port_a];
 		const struct drill_port *b = &d->ports[t->links[i].port_b];
 
-		d->links[i].live = d->links[i].want == DRILL_LIVE_YES ||
-				   (d->links[i].want == DRILL_LIVE_ANY && a->live && b->live);
+		d->links[i].live =
+			!d->links[i].drained_now &&
+			(d->links[i].want == DRILL_LIVE_YES ||
+				(d->links[i].want == DRILL_LIVE_ANY && a->live && b->live));
 	}
 	work_out_reach(d);
 	d->reach_known = true;
@@ -300,6 +352,17 @@ static bool plane_caused(const struct node_drill *d, uint32_t node)
 	return p->active > 0 || (p->had && !dsf_time_before(p->until, d->last_look_at));
 }
 
+static bool plane_cut(const struct node_drill *d, uint32_t node)
+{
+	uint32_t plane = d->config.topo->nodes[node].plane;
+	const struct drill_plane *p;
+
+	if (plane >= TOPO_PLANES_MAX)
+		return true;
+	p = &d->planes[plane];
+	return p->cut || (p->was_cut && !dsf_time_before(p->cut_until, d->last_look_at));
+}
+
 static bool may_drop(const struct node_drill *d, uint32_t node, enum node_drill_counter counter)
 {
 	switch (counter) {
@@ -309,8 +372,8 @@ static bool may_drop(const struct node_drill *d, uint32_t node, enum node_drill_
 	case NODE_DRILL_EGRESS:
 		return caused(d, node, DRILL_CAUSE_CARRIER) || caused(d, node, DRILL_CAUSE_LOSS);
 	case NODE_DRILL_UNREACHABLE:
+	case NODE_DRILL_WATCHDOG: return plane_caused(d, node) || plane_cut(d, node);
 	case NODE_DRILL_REASSEMBLY:
-	case NODE_DRILL_WATCHDOG:
 	case NODE_DRILL_LOST_CELLS: return plane_caused(d, node);
 	case NODE_DRILL_FABRIC:
 	case NODE_DRILL_COUNTERS: break;
@@ -371,11 +434,13 @@ void node_drill_node(struct node_drill *d, uint32_t node, enum node_drill_state 
 	d->nodes[node].is = state;
 }
 
-void node_drill_asked(struct node_drill *d, uint32_t link, bool down, bool impaired)
+void node_drill_asked(
+	struct node_drill *d, uint32_t link, bool down, bool impaired, bool is_drained)
 {
 	d->links[link].asked_known = true;
 	d->links[link].asked_down = down;
 	d->links[link].asked_impaired = impaired;
+	d->links[link].asked_drained = is_drained;
 }
 
 /* The look as a whole. */
@@ -428,6 +493,13 @@ static void check_end(struct node_drill *d, uint32_t port)
 		b.kind = NODE_DRILL_ENDS;
 		b.want = peer->seen ? peer->live : p->live;
 	}
+	if (b.want != b.got) {
+		misfit(d, TOPO_DRILL_LINKS, b);
+		return;
+	}
+	b.kind = NODE_DRILL_ACTIVE;
+	b.want = p->live && !d->links[link].drained_now;
+	b.got = p->active;
 	if (b.want != b.got)
 		misfit(d, TOPO_DRILL_LINKS, b);
 }
@@ -461,7 +533,9 @@ bool node_drill_look_end(struct node_drill *d, dsf_instant now)
 		const struct drill_link *l = &d->links[i];
 
 		if (l->asked_known &&
-			(l->asked_down != l->down || l->asked_impaired != is_impaired(d, i)))
+			(l->asked_down != l->down ||
+				l->asked_drained != (l->drained[0] || l->drained[1]) ||
+				l->asked_impaired != is_impaired(d, i)))
 			misfit(d, TOPO_DRILL_LINKS,
 				(struct node_drill_breach){ .kind = NODE_DRILL_ASKED,
 					.node = t->ports[t->links[i].port_a].node,

@@ -18,15 +18,17 @@ enum drill_cause { DRILL_CAUSE_CARRIER, DRILL_CAUSE_LOSS, DRILL_CAUSE_CORRUPT, D
 struct drill_link {
 	bool down;                            /* wanted */
 	struct node_impairment impairment[2]; /* wanted, ends a and b */
+	bool drained[2];                      /* wanted */
 	bool dirty;                           /* not told yet */
 	bool touched;                         /* at any time, itself or an end's node */
-	bool asked_known, asked_down, asked_impaired;
+	bool asked_known, asked_down, asked_impaired, asked_drained;
 	enum drill_live want; /* as things are now */
-	bool live;            /* for reachability: want, or what both ends say */
+	bool drained_now;     /* at an end, by itself or with its node */
+	bool live;            /* for reachability: want, or what both ends say; not drained */
 };
 
 struct drill_port {
-	bool seen, carrier, live;
+	bool seen, carrier, live, active;
 	uint64_t cells_tx, cells_rx;
 	uint64_t base_tx, base_rx; /* when the drill began */
 };
@@ -34,8 +36,9 @@ struct drill_port {
 struct drill_node {
 	enum node_drill_state want, is;
 	bool polite, dirty;
-	bool touched;    /* itself, or a link of it */
-	bool lost_state; /* was dead at some time */
+	bool drained, drain_dirty; /* wanted; not told yet */
+	bool touched;              /* itself, or a link of it */
+	bool lost_state;           /* was dead at some time */
 	bool port_seen;
 	uint32_t reach_rows;
 	bool counted;
@@ -50,6 +53,8 @@ struct drill_plane {
 	uint32_t active; /* faults */
 	bool had;
 	dsf_instant until;
+	bool cut, was_cut; /* some of its interface nodes don't reach each other */
+	dsf_instant cut_until;
 };
 
 struct drill_flow {
@@ -117,8 +122,8 @@ dsf_instant node_drill_fault_heal_at(const struct node_drill *d, uint32_t link, 
 void node_drill_look_begin(struct node_drill *d);
 /* Works out how links have to be. */
 void node_drill_look_expect(struct node_drill *d);
-/* Flows that have no way as things are. */
-void node_drill_look_isolation(struct node_drill *d);
+/* Flows and planes that have no way as things are. */
+void node_drill_look_isolation(struct node_drill *d, dsf_instant now);
 /* After the last row: fills d->misfit. True: the lab is as it has to be. */
 bool node_drill_look_end(struct node_drill *d, dsf_instant now);
 void node_drill_look_base(struct node_drill *d);

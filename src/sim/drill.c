@@ -8,6 +8,7 @@ struct player {
 	struct node_drill *drill;
 	const struct workload_spec *load;
 	struct node_impairment *impairments; /* of every port, as it is to be */
+	bool *drained_ports, *drained_nodes;
 };
 
 static void take_row(void *user, const struct node_row *row)
@@ -70,6 +71,28 @@ static int impair(struct player *p, uint32_t port)
 	return err == -DSF_E_STATE ? 0 : err; /* told when it is back */
 }
 
+static int drain_port(struct player *p, uint32_t port)
+{
+	const struct topo_port *at = &p->topo->ports[port];
+	struct node_command command = { .kind = NODE_COMMAND_DRAIN_PORT,
+		.port = at->number,
+		.drained = p->drained_ports[port] };
+	int err = at->ethernet ? 0 : sim_command(p->sim, at->node, &command);
+
+	return err == -DSF_E_STATE ? 0 : err;
+}
+
+static int drain_node(struct player *p, uint32_t node)
+{
+	struct node_command command = { .kind = NODE_COMMAND_DRAIN_NODE,
+		.drained = p->drained_nodes[node] };
+	int err = p->topo->nodes[node].switch_index == TOPO_NONE
+			  ? 0
+			  : sim_command(p->sim, node, &command);
+
+	return err == -DSF_E_STATE ? 0 : err;
+}
+
 static int set_link(struct player *p, const struct node_drill_output *out)
 {
 	const struct topo_link *l = &p->topo->links[out->link];
@@ -78,8 +101,14 @@ static int set_link(struct player *p, const struct node_drill_output *out)
 	sim_link_set(p->sim, out->link, !out->down);
 	p->impairments[l->port_a] = out->impairment[0];
 	p->impairments[l->port_b] = out->impairment[1];
+	p->drained_ports[l->port_a] = out->drained[0];
+	p->drained_ports[l->port_b] = out->drained[1];
 	err = impair(p, l->port_a);
-	return err < 0 ? err : impair(p, l->port_b);
+	if (err == 0)
+		err = impair(p, l->port_b);
+	if (err == 0)
+		err = drain_port(p, l->port_a);
+	return err < 0 ? err : drain_port(p, l->port_b);
 }
 
 static int set_node(struct player *p, const struct node_drill_output *out)
@@ -94,6 +123,10 @@ static int set_node(struct player *p, const struct node_drill_output *out)
 	}
 	sim_node_freeze(p->sim, out->node, false);
 	err = sim_node_start(p->sim, out->node);
+	if (err == 0)
+		err = drain_node(p, out->node);
+	for (uint32_t i = 0; i < n->ports_count && err == 0; i++)
+		err = drain_port(p, n->first_port + i);
 	for (uint32_t i = 0; i < n->ports_count && err == 0; i++)
 		err = impair(p, n->first_port + i);
 	return err;
@@ -109,6 +142,9 @@ static int act(struct player *p, const struct node_drill_output *out)
 	case NODE_DRILL_STOP: return command_hosts(p, &stop);
 	case NODE_DRILL_LINK: return set_link(p, out);
 	case NODE_DRILL_NODE: return set_node(p, out);
+	case NODE_DRILL_DRAIN:
+		p->drained_nodes[out->node] = out->drained[0];
+		return drain_node(p, out->node);
 	case NODE_DRILL_TRUST: return 0; /* nothing is ever late here */
 	}
 	return 0;
@@ -122,9 +158,11 @@ int sim_drill_run(
 	int err = 0;
 
 	p.impairments = calloc(t->ports_count + 1, sizeof(*p.impairments));
-	if (p.impairments == NULL)
-		return -DSF_E_NOMEM;
-	for (uint32_t i = 0; i < t->ports_count; i++)
+	p.drained_ports = calloc(t->ports_count + 1, sizeof(*p.drained_ports));
+	p.drained_nodes = calloc(t->nodes_count + 1, sizeof(*p.drained_nodes));
+	if (p.impairments == NULL || p.drained_ports == NULL || p.drained_nodes == NULL)
+		err = -DSF_E_NOMEM;
+	for (uint32_t i = 0; err == 0 && i < t->ports_count; i++)
 		p.impairments[i] = node_impairment_own(&t->links[t->ports[i].link]);
 	while (err == 0 && !node_drill_done(d)) {
 		node_drill_expire(d, sim_now(s));
@@ -133,6 +171,8 @@ int sim_drill_run(
 		if (err == 0 && !node_drill_done(d))
 			err = sim_run_until(s, node_drill_deadline(d));
 	}
+	free(p.drained_nodes);
+	free(p.drained_ports);
 	free(p.impairments);
 	return err;
 }

@@ -7,9 +7,11 @@ static const char *const kind_names[] = {
 	[TOPO_DRILL_LINK_DOWN] = "link down",
 	[TOPO_DRILL_LINK_FLAP] = "link flap",
 	[TOPO_DRILL_LINK_IMPAIR] = "link impair",
+	[TOPO_DRILL_LINK_DRAIN] = "link drain",
 	[TOPO_DRILL_NODE_STOP] = "node stop",
 	[TOPO_DRILL_NODE_KILL] = "node kill",
 	[TOPO_DRILL_NODE_FREEZE] = "node freeze",
+	[TOPO_DRILL_NODE_DRAIN] = "node drain",
 };
 
 const char *topo_drill_kind_name(enum topo_drill_kind kind)

@@ -31,9 +31,11 @@ enum topo_drill_kind {
 	TOPO_DRILL_LINK_DOWN,
 	TOPO_DRILL_LINK_FLAP,
 	TOPO_DRILL_LINK_IMPAIR,
+	TOPO_DRILL_LINK_DRAIN, /* of the named end's port */
 	TOPO_DRILL_NODE_STOP,
 	TOPO_DRILL_NODE_KILL,
 	TOPO_DRILL_NODE_FREEZE,
+	TOPO_DRILL_NODE_DRAIN,
 };
 
 /* What must hold; bits of topo_drill.hold. That the fabric is steady before, and again in bounded
@@ -104,7 +106,7 @@ const char *topo_drill_invariant_name(enum topo_drill_invariant invariant);
 
 static inline bool topo_drill_kind_is_link(enum topo_drill_kind kind)
 {
-	return kind <= TOPO_DRILL_LINK_IMPAIR;
+	return kind <= TOPO_DRILL_LINK_DRAIN;
 }
 
 /* Name of a fault's target: NODE:IF or NODE. text has room for TOPO_DRILL_TARGET_MAX. */

@@ -169,6 +169,14 @@ static bool may_be(
 	return topo_drill_kind_is_link(f->kind) ? link_is(t, i, kind) : node_is(t, i, kind);
 }
 
+/* Only what carries cells can be drained; of anything else every fault may be. */
+static bool fits(const struct topo *t, const struct topo_drill_fault *f)
+{
+	if (f->kind == TOPO_DRILL_LINK_DRAIN)
+		return !t->ports[f->port].ethernet;
+	return f->kind != TOPO_DRILL_NODE_DRAIN || t->nodes[f->node].switch_index != TOPO_NONE;
+}
+
 /* Draws a target of a kind that is free while f lasts. False: there is none, or none was found. */
 static bool draw_target(
 	struct reading *r, struct topo_drill_fault *f, uint32_t index, const char *kind)
@@ -192,7 +200,7 @@ static bool draw_target(
 			f->port = far ? t->links[i].port_b : t->links[i].port_a;
 		else
 			f->node = i;
-		if (!topo_drill_collides(t, r->drill, f))
+		if (fits(t, f) && !topo_drill_collides(t, r->drill, f))
 			return true;
 	}
 	f->port = f->node = TOPO_NONE;
@@ -228,6 +236,10 @@ static int find_target(struct reading *r, const struct topo_path *path,
 	if (!link && r->topo->nodes[f->node].role == TOPO_ROLE_EXTERNAL)
 		return topo_fail(&r->reader, path, slot,
 			"%s: an external node has no process of ours", quote.text);
+	if (!fits(r->topo, f))
+		return topo_fail(&r->reader, path, slot,
+			"%s: only switches of a cell fabric and their fabric links are drained",
+			quote.text);
 	if (topo_drill_collides(r->topo, r->drill, f))
 		return topo_fail(&r->reader, path, slot,
 			"%s: another fault has it at the same time", quote.text);

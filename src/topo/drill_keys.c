@@ -10,8 +10,8 @@ static const char *const workload_words[] = { "permutation", "write", "incast", 
 static const char *const scope_words[] = { "any", "cross-rdsw", "cross-zone", "cross-building",
 	"same-rail", NULL };
 /* In the order of enum topo_drill_kind. */
-static const char *const kind_words[] = { "link down", "link flap", "link impair", "node stop",
-	"node kill", "node freeze", NULL };
+static const char *const kind_words[] = { "link down", "link flap", "link impair", "link drain",
+	"node stop", "node kill", "node freeze", "node drain", NULL };
 const char *const topo_drill_hold_words[] = { "links", "reachability", "drops", "cells", "delivery",
 	NULL };
 

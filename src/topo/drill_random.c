@@ -11,20 +11,37 @@
 #define TRIES        64u             /* to find a target that is free at that time */
 #define DURATION_MIN 100u            /* ns: below, instants couldn't differ */
 
-enum shape { DOWN, FLAP, SILENT, GRAY, CORRUPT, DELAY, REORDER, SLOW, KILL, STOP, FREEZE, SHAPES };
+enum shape {
+	DOWN,
+	FLAP,
+	SILENT,
+	GRAY,
+	CORRUPT,
+	DELAY,
+	REORDER,
+	SLOW,
+	DRAIN,
+	KILL, /* from here on: nodes */
+	STOP,
+	FREEZE,
+	DRAIN_NODE,
+	SHAPES
+};
 
 /* Out of 100: links break more often than boxes. */
-static const uint32_t weights[SHAPES] = { [DOWN] = 24,
-	[FLAP] = 10,
-	[SILENT] = 12,
-	[GRAY] = 12,
+static const uint32_t weights[SHAPES] = { [DOWN] = 20,
+	[FLAP] = 8,
+	[SILENT] = 10,
+	[GRAY] = 10,
 	[CORRUPT] = 6,
 	[DELAY] = 6,
 	[REORDER] = 6,
 	[SLOW] = 4,
-	[KILL] = 8,
+	[DRAIN] = 8,
+	[KILL] = 6,
 	[STOP] = 4,
-	[FREEZE] = 8 };
+	[FREEZE] = 6,
+	[DRAIN_NODE] = 6 };
 
 static enum shape draw_shape(struct dsf_rng *r)
 {
@@ -103,6 +120,8 @@ static void shape_fault(
 		i->rate_bps = l->rate_bps > 0 ? l->rate_bps * (2 + dsf_rng_below(r, 7)) / 10 : 0;
 		i->delay_ns = l->rate_bps > 0 ? 0 : 1;
 		break;
+	case DRAIN: f->kind = TOPO_DRILL_LINK_DRAIN; break;
+	case DRAIN_NODE: f->kind = TOPO_DRILL_NODE_DRAIN; break;
 	case KILL: f->kind = TOPO_DRILL_NODE_KILL; break;
 	case STOP: f->kind = TOPO_DRILL_NODE_STOP; break;
 	case FREEZE: f->kind = TOPO_DRILL_NODE_FREEZE; break;

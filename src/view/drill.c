@@ -75,8 +75,9 @@ static bool place_breach(const struct topo *t, const struct node_drill_breach *b
 			state_name(b->want));
 		return true;
 	case NODE_DRILL_ASKED:
-		snprintf(text, size, "%s:%s is asked to be %s, or impaired, and not by the drill",
-			node, port, b->got ? "down" : "up");
+		snprintf(text, size,
+			"%s:%s is asked to be %s, impaired or drained, and not by the drill", node,
+			port, b->got ? "down" : "up");
 		return true;
 	case NODE_DRILL_CARRIER:
 		snprintf(text, size, "%s:%s to %s: carrier %s, has to be %s", node, port, peer,
@@ -84,6 +85,10 @@ static bool place_breach(const struct topo *t, const struct node_drill_breach *b
 		return true;
 	case NODE_DRILL_LIVE:
 		snprintf(text, size, "%s:%s to %s: live %s, has to be %s", node, port, peer,
+			yes(b->got), yes(b->want));
+		return true;
+	case NODE_DRILL_ACTIVE:
+		snprintf(text, size, "%s:%s to %s: active %s, has to be %s", node, port, peer,
 			yes(b->got), yes(b->want));
 		return true;
 	case NODE_DRILL_ENDS:
