@@ -56,7 +56,7 @@ local f = {
 	packet_size = ProtoField.uint16("dsf.cell.packet_size", "Packet size"),
 	packet_present = ProtoField.uint16("dsf.cell.packet_present", "Packet bytes present"),
 	epoch = ProtoField.uint32("dsf.cell.epoch", "Epoch of the VOQ"),
-	outstanding = ProtoField.uint32("dsf.cell.outstanding", "Outstanding credit (bytes)"),
+	waiting = ProtoField.uint32("dsf.cell.waiting", "Waiting (bytes)"),
 	total = ProtoField.uint64("dsf.cell.total", "Running total (bytes)"),
 	reserved = ProtoField.bytes("dsf.cell.reserved", "Unused"),
 	payload = ProtoField.bytes("dsf.cell.payload", "Payload"),
@@ -187,7 +187,7 @@ end
 local function add_credit(tree, cell, kind)
 	tree:add(f.epoch, cell(2, 4))
 	if kind == KIND.REQUEST then
-		tree:add(f.outstanding, cell(20, 4))
+		tree:add(f.waiting, cell(20, 4))
 	else
 		tree:add(f.reserved, cell(20, 4))
 	end

@@ -63,7 +63,7 @@ int fabric_cell_decode(struct fabric_cell *c, const uint8_t *cells, size_t size)
 	if (is_credit(c->kind)) {
 		c->size = c->stored = 0;
 		c->epoch = dsf_load_be32(cells + 2);
-		c->outstanding = dsf_load_be32(cells + 20);
+		c->waiting = dsf_load_be32(cells + 20);
 		c->total = dsf_load_be64(cells + 24);
 		return (int)FABRIC_CELL_HEADER;
 	}
@@ -92,7 +92,7 @@ void fabric_cell_encode(const struct fabric_cell *c, uint8_t *at)
 	dsf_store_be32(at + 16, c->link_sequence);
 	if (is_credit(c->kind)) {
 		dsf_store_be32(at + 2, c->epoch);
-		dsf_store_be32(at + 20, c->outstanding);
+		dsf_store_be32(at + 20, c->waiting);
 		dsf_store_be64(at + 24, c->total);
 		return;
 	}

@@ -24,7 +24,7 @@
  *          12 system port 4  16 link sequence 4
  *          20 packet sequence 4  24 packet size 2  26 packet bytes present 2  28 epoch 4
  *          32 payload
- *   request and grant: 2 epoch 4, 20 outstanding bytes 4 (request), 24 total bytes 8, no payload
+ *   request and grant: 2 epoch 4, 20 waiting bytes 4 (request), 24 total bytes 8, no payload
  *   reachability: payload: 0 first switch 2  2 switches 2  4 bitmap of what is reached, bit i of
  *          byte i/8 is switch first + i; behind it, unless empty, one of what is withheld (reach.h)
  *
@@ -99,8 +99,8 @@ struct fabric_cell {
 	uint32_t link_sequence;
 	uint32_t packet_sequence;
 	uint16_t packet_size, packet_stored;
-	uint32_t epoch; /* of the VOQ's totals and sequences: a restarted one has a later epoch */
-	uint32_t outstanding; /* request: bytes asked for and not yet granted */
+	uint32_t epoch;   /* of the VOQ's totals and sequences: a restarted one has a later epoch */
+	uint32_t waiting; /* request: of total, what is in the VOQ; the rest is spent */
 	uint64_t total;
 };
 

@@ -14,6 +14,16 @@
  * that leaves of a port's time its own switch may use. Cells that met a queue over its mark, and
  * packets that pile up at the port itself, lower the rate.
  *
+ * A window bounds what may still come: what was granted and has not arrived, and what waits at the
+ * port, together fit into the port's queue. Without it credit piles up at a source whose links are
+ * down or busy, and packets behind one that lacks a cell, and all of it comes at once, faster than
+ * the port can send. Sources with something under way share the window evenly, so that one that
+ * can't send doesn't stop the others. What is lost is forgotten: reassembly tells of packets it
+ * gives up (of which nothing came, with the size of others), a request says what its VOQ has spent, which after settle_ns has arrived or never will,
+ * and a source that is silent for silent_ns is gone. A VOQ may keep a few credits (voq.h); so many
+ * of each source don't count. Grants may be lost too: a source that gets no more for the window's
+ * sake is told again what it has.
+ *
  * A source that neither asked nor got anything for idle_ns or twice that is forgotten: its VOQ is
  * gone, or states what it needs when it asks again.
  */
@@ -27,6 +37,14 @@
 
 /* Credits are granted in bursts of about a train (16 KB: 4 credits). */
 #define FABRIC_CREDIT_BURST_BYTES 16384u
+
+/* The window of a port isn't less than this many halves of what it sends in a credit loop, whatever
+ * its queue: one loop to stay busy, half for what waits in the fabric on the way (ours). */
+#define FABRIC_CREDIT_WINDOW_HALVES 3u
+
+/* Of a port's queue this part is kept for what the window doesn't count: credit that VOQs keep, and
+ * packets of the switch's own (ours). */
+#define FABRIC_CREDIT_WINDOW_SPARE 8u
 
 /* An unlimited port grants this much at a time, then looks at what else there is to do (ours). */
 #define FABRIC_CREDIT_UNLIMITED_BYTES (1u << 20)
@@ -46,9 +64,12 @@ struct fabric_credit_source {
 	struct fabric_credit_key key; /* first: dsf_hash */
 	uint32_t epoch;
 	uint64_t requested, granted; /* running totals */
-	bool listed;                 /* waits in its class */
-	bool grant_wanted;           /* a grant cell is to be sent */
-	bool used;                   /* since sources were last looked through */
+	uint64_t arrived;            /* of what was granted, or is known to be lost */
+	uint64_t spent;              /* what the VOQ said at spent_at */
+	dsf_instant spent_at, heard_at;
+	bool listed;       /* waits in its class */
+	bool grant_wanted; /* a grant cell is to be sent */
+	bool used;         /* since sources were last looked through */
 	struct fabric_credit_source *next, *grant_next;
 };
 
@@ -63,6 +84,12 @@ struct fabric_credit_port {
 	uint64_t rate_bps; /* 0: unlimited */
 	bool used, up;
 	bool held; /* only remote sources wait, for the fabric */
+	bool full; /* nothing fits into the window until something arrives, or silence tells */
+	dsf_instant full_at;
+	uint64_t window_bytes;
+	uint64_t mark_bytes;      /* more than this waiting: less than its rate is granted */
+	uint64_t under_way_bytes; /* of all sources */
+	uint32_t active;          /* sources that want something or have something under way */
 	uint32_t factor;
 	bool congested; /* since the last change of factor */
 	dsf_instant factor_at;
@@ -80,6 +107,8 @@ struct fabric_credit_config {
 	uint32_t credit_bytes;
 	uint32_t weights[FABRIC_CLASSES]; /* in credits a turn; nc is strict, its weight unused */
 	uint64_t loop_ns, idle_ns;
+	uint64_t settle_ns; /* a packet that was sent before that has arrived or was given up */
+	uint64_t silent_ns; /* a source with credit or packets would have been heard by then */
 };
 
 struct fabric_credits {
@@ -107,19 +136,25 @@ int fabric_credits_init(struct fabric_credits *s, const struct dsf_memory *memor
 	const struct fabric_credit_config *config);
 void fabric_credits_close(struct fabric_credits *s);
 
-/* A port's rate and whether it can send; a port that can't, grants nothing. */
-void fabric_credit_port(struct fabric_credits *s, uint32_t system_port, uint64_t rate_bps, bool up,
-	dsf_instant now);
+/* A port's rate, the bytes that its queue takes, and whether it can send; a port that can't, grants
+ * nothing. */
+void fabric_credit_port(struct fabric_credits *s, uint32_t system_port, uint64_t rate_bps,
+	uint32_t queue_bytes, bool up, dsf_instant now);
 
 /* Whether any fabric link is live (none at first), and what all of them can deliver; 0: unlimited.
  * What was given away before counts no more: it was at another rate. */
 void fabric_credit_fabric(struct fabric_credits *s, bool live, uint64_t rate_bps, dsf_instant now);
 
-/* A request came. 0, -DSF_E_UNKNOWN (no such port here), -DSF_E_BADFIELD (a total beyond any),
+/* A request came: the VOQ will have needed total in all, of which waiting are still in its queue
+ * and the rest is spent. 0, -DSF_E_UNKNOWN (no such port here), -DSF_E_BADFIELD (a total beyond any),
  * -DSF_E_PEER (more at once than a request can state), -DSF_E_STALE (an older epoch) or
  * -DSF_E_FULL. */
 int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_key *key,
-	uint32_t epoch, uint64_t total, uint32_t outstanding, dsf_instant now);
+	uint32_t epoch, uint64_t total, uint32_t waiting, dsf_instant now);
+
+/* A packet of a source came to its port, or was given up: bytes as credits count them. */
+void fabric_credit_arrived(struct fabric_credits *s, const struct fabric_credit_key *key,
+	uint32_t bytes, dsf_instant now);
 
 /* A cell for system_port carried the congestion bit. */
 void fabric_credit_congested(struct fabric_credits *s, uint32_t system_port);

@@ -21,6 +21,7 @@ struct fabric_packet {
 	struct fabric_packet *next; /* in whatever queue holds it */
 	dsf_instant since;          /* when it entered that queue */
 	uint32_t system_port;       /* where it is to leave */
+	uint16_t source;            /* switch where it came in */
 	uint16_t size, stored;
 	uint8_t class; /* enum fabric_class */
 	uint8_t pool;

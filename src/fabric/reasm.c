@@ -45,7 +45,8 @@ void fabric_reasm_close(struct fabric_reasm *r)
 	for (struct fabric_reasm_context *c = dsf_hash_next(&r->contexts, NULL); c != NULL;
 		c = dsf_hash_next(&r->contexts, c))
 		close_context(r, c);
-	while ((packet = fabric_packet_queue_pop(&r->done)) != NULL)
+	while ((packet = fabric_packet_queue_pop(&r->done)) != NULL ||
+		(packet = fabric_packet_queue_pop(&r->lost)) != NULL)
 		fabric_packet_free(r->packets, packet);
 	dsf_hash_close(&r->contexts);
 	dsf_heap_close(&r->timers);
@@ -100,12 +101,27 @@ static void hand_on(struct fabric_reasm *r, struct fabric_reasm_context *c)
 
 		if (slot->packet == NULL || slot->cells_left > 0)
 			return;
+		c->packet_size = slot->packet->size;
 		fabric_packet_queue_push(&r->done, slot->packet);
 		slot->packet = NULL;
 		c->next++;
 		c->synced = true;
 		r->packets_done++;
 	}
+}
+
+/* In place of a packet of which nothing has come: taken to be as long as the last one. */
+static void stand_in(struct fabric_reasm *r, const struct fabric_reasm_context *c)
+{
+	struct fabric_packet *packet = fabric_packet_new(r->packets, 0);
+
+	if (packet == NULL)
+		return;
+	packet->size = c->packet_size;
+	packet->class = (uint8_t)c->key.class;
+	packet->source = c->key.source;
+	packet->system_port = c->key.system_port;
+	fabric_packet_queue_push(&r->lost, packet);
 }
 
 /* Gives up what is not whole before sequence limit. A new context that joined late has missed
@@ -115,9 +131,12 @@ static void give_up(struct fabric_reasm *r, struct fabric_reasm_context *c, uint
 	for (; c->next != limit; c->next++) {
 		struct fabric_reasm_slot *slot = slot_of(c, c->next);
 
-		if (c->synced || slot->packet != NULL)
-			r->packets_lost++;
-		free_slot(r, slot);
+		if (slot->packet != NULL)
+			fabric_packet_queue_push(&r->lost, slot->packet);
+		else if (c->synced)
+			stand_in(r, c);
+		r->packets_lost += c->synced || slot->packet != NULL;
+		slot->packet = NULL;
 	}
 }
 
@@ -176,6 +195,7 @@ static struct fabric_packet *start_packet(struct fabric_reasm *r, struct fabric_
 		return NULL;
 	packet->size = cell->packet_size;
 	packet->class = cell->class;
+	packet->source = cell->source;
 	packet->system_port = cell->system_port;
 	slot->packet = packet;
 	slot->cells_got = 0;

@@ -38,11 +38,12 @@ struct fabric_reasm_slot {
 struct fabric_reasm_context {
 	struct fabric_reasm_key key; /* first: dsf_hash */
 	uint32_t epoch;
-	uint32_t next;   /* sequence that is handed on next */
-	uint32_t end;    /* one past the highest sequence seen */
-	uint32_t window; /* slots; 0 before first use */
-	bool synced;     /* something of this epoch was handed on */
-	bool used;       /* since contexts were last looked through */
+	uint32_t next;        /* sequence that is handed on next */
+	uint32_t end;         /* one past the highest sequence seen */
+	uint32_t window;      /* slots; 0 before first use */
+	uint16_t packet_size; /* of the last one that was handed on */
+	bool synced;          /* something of this epoch was handed on */
+	bool used;            /* since contexts were last looked through */
 	struct fabric_reasm_slot *slots;
 	struct dsf_heap_entry timer;
 };
@@ -58,6 +59,8 @@ struct fabric_reasm {
 	dsf_instant sweep_at;            /* DSF_NEVER: there are no contexts */
 	uint32_t slots;                  /* of all windows */
 	struct fabric_packet_queue done; /* whole, in order */
+	struct fabric_packet_queue
+		lost; /* given up; nothing but source, port, class, size is right */
 	uint64_t packets_done, packets_lost, cells_duplicate;
 	uint64_t slots_full; /* cells dropped because FABRIC_REASM_SLOTS_MAX was reached */
 };
@@ -67,8 +70,8 @@ void fabric_reasm_init(struct fabric_reasm *r, const struct dsf_memory *memory,
 void fabric_reasm_close(struct fabric_reasm *r);
 
 /* A data cell for a port of ours. 0, or dropped: -DSF_E_BADFIELD, -DSF_E_DUPLICATE, -DSF_E_STALE,
- * -DSF_E_FULL (too many windows), -DSF_E_NOMEM. Whole packets are in r->done afterwards; the caller
- * takes and owns them. */
+ * -DSF_E_FULL (too many windows), -DSF_E_NOMEM. Whole packets are in r->done afterwards and
+ * those that were given up in r->lost; the caller takes and owns them. */
 int fabric_reasm_input(struct fabric_reasm *r, const struct fabric_cell *cell,
 	const uint8_t *payload, dsf_instant now);
 
@@ -77,6 +80,7 @@ static inline dsf_instant fabric_reasm_deadline(const struct fabric_reasm *r)
 	return dsf_time_min(dsf_heap_at(&r->timers), r->sweep_at);
 }
 
+/* Packets as after fabric_reasm_input. */
 void fabric_reasm_expire(struct fabric_reasm *r, dsf_instant now);
 
 #endif

@@ -244,6 +244,9 @@ void fabric_voq_reachable(
 	if (reachable == q->reachable)
 		return;
 	q->reachable = reachable;
+	/* Credit of before is void: the egress has forgotten it, or will. */
+	if (!reachable && has_credit(q))
+		q->spent = q->granted;
 	if (q->packets > 0) {
 		q->granted_at = now;
 		set_timer(s, q, now);

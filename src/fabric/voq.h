@@ -102,12 +102,13 @@ int fabric_voq_push(
 int fabric_voq_grant(struct fabric_voqs *s, struct fabric_voq *q, uint32_t epoch, uint64_t total,
 	dsf_instant now);
 
-/* Destination became reachable or not: an unreachable VOQ asks for nothing and sends nothing. */
+/* Destination became reachable or not: an unreachable VOQ asks for nothing, sends nothing
+ * and has lost its credit. */
 void fabric_voq_reachable(
 	struct fabric_voqs *s, struct fabric_voq *q, bool reachable, dsf_instant now);
 
 /* The next VOQ that wants to send a request, taken off the list; NULL: none. The caller sends
- * total = q->requested, outstanding = q->requested - min(granted, requested). */
+ * total = q->requested, of which q->bytes wait. */
 struct fabric_voq *fabric_voqs_next_request(struct fabric_voqs *s, dsf_instant now);
 
 /* The next VOQ that has a packet and credit, taken off the ready list; NULL: none. After

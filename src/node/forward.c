@@ -225,6 +225,7 @@ static struct fabric_packet *make_packet(struct node_interface *n, const struct 
 	packet->class = (uint8_t)fabric_class_of_dscp(p->dscp);
 	packet->ecn_capable = p->ecn == IP_ECN_ECT0 || p->ecn == IP_ECN_ECT1;
 	packet->system_port = to->system_port;
+	packet->source = (uint16_t)n->self->switch_index;
 	ip_packet_write_ethernet(
 		packet->bytes, &to->mac, port == TOPO_NONE ? &to->mac : &n->topo->ports[port].mac);
 	memcpy(packet->bytes + IP_ETHERNET_SIZE, frame->bytes + headers, stored);

@@ -5,6 +5,9 @@
  * object of a pool has. */
 #define PACKET_TAG 1u
 
+/* So many requests of a VOQ that wants something don't all get lost (ours). */
+#define SILENT_RETRIES 4u
+
 static_assert(FABRIC_TRAIN_CONTROL_BYTES == TOPO_TRAIN_CONTROL_BYTES,
 	"what a file may ask for is what trains can be");
 
@@ -71,6 +74,8 @@ static int init_fabric(struct node_interface *n, const struct node_config *confi
 		reassembly_ns = config->reassembly_min_ns;
 	voq.idle_ns = idle_ns(&voq);
 	credit.idle_ns = voq.idle_ns;
+	credit.settle_ns = reassembly_ns + loop_ns;
+	credit.silent_ns = credit.settle_ns + SILENT_RETRIES * voq.retry_ns;
 	fabric_packets_init(&n->packets, n->memory, f->buffer_bytes);
 	fabric_voqs_init(&n->voqs, n->memory, &n->packets, &voq);
 	/* The VOQ at the other end must be gone first. */
@@ -98,14 +103,15 @@ static int init_ethernet(
 		n->ethernet.ports[i].used = true;
 		n->ethernet.ports[i].queue_bytes = link->queue_bytes;
 		node_ethernet_impair(&n->ethernet, i, &impairment, link->rate_bps);
-		fabric_credit_port(&n->credits, port->system_port, link->rate_bps, false, now);
+		fabric_credit_port(&n->credits, port->system_port, link->rate_bps,
+			link->queue_bytes, false, now);
 	}
 	inband = &n->ethernet.ports[n->inband_port];
 	inband->used = inband->carrier = true;
 	inband->rate_bps = NODE_INBAND_RATE_BPS;
 	inband->queue_bytes = n->topo->fabric.voq_bytes;
 	fabric_credit_port(&n->credits, n->first_system_port + NODE_SYSTEM_PORT_INBAND,
-		NODE_INBAND_RATE_BPS, true, now);
+		NODE_INBAND_RATE_BPS, inband->queue_bytes, true, now);
 	return 0;
 }
 
@@ -169,11 +175,18 @@ void node_interface_free(struct node_interface *n)
 	dsf_memory_delete(memory, n, sizeof(*n));
 }
 
+static struct fabric_credit_key credit_key(const struct fabric_packet *packet)
+{
+	return (struct fabric_credit_key){ packet->system_port, packet->source, packet->class };
+}
+
 /* A packet that has come through the fabric, or from another port of ours, leaves. */
 static void deliver(struct node_interface *n, struct fabric_packet *packet, dsf_instant now)
 {
 	uint32_t system_port = packet->system_port;
 	uint32_t port = node_interface_port_of(n, system_port);
+	struct fabric_credit_key key = credit_key(packet);
+	uint32_t bytes = fabric_packet_wire_bytes(packet);
 
 	/* Cells may say anything: what is no Ethernet frame leaves by no port. */
 	if (port == TOPO_NONE || packet->stored < IP_ETHERNET_SIZE) {
@@ -184,6 +197,7 @@ static void deliver(struct node_interface *n, struct fabric_packet *packet, dsf_
 	node_ethernet_send(&n->ethernet, port, packet, now);
 	fabric_credit_backlog(
 		&n->credits, system_port, node_ethernet_backlog(&n->ethernet, port, now), now);
+	fabric_credit_arrived(&n->credits, &key, bytes, now);
 }
 
 /* May cells come from there? State is kept for what the lab has, whatever a peer says. */
@@ -218,7 +232,7 @@ static void take_cell(void *owner, uint32_t port, const struct fabric_cell *cell
 		break;
 	case FABRIC_CELL_REQUEST:
 		err = fabric_credit_request(
-			&n->credits, &credit_key, cell->epoch, cell->total, cell->outstanding, now);
+			&n->credits, &credit_key, cell->epoch, cell->total, cell->waiting, now);
 		break;
 	case FABRIC_CELL_GRANT:
 		q = dsf_hash_get(&n->voqs.table, &voq_key);
@@ -299,7 +313,6 @@ static bool serve(struct node_interface *n, struct fabric_voq *q, dsf_instant no
 
 static void send_request(struct node_interface *n, const struct fabric_voq *q, dsf_instant now)
 {
-	uint64_t outstanding = q->requested > q->granted ? q->requested - q->granted : 0;
 	struct fabric_credit_key key = { q->key.system_port, (uint16_t)n->self->switch_index,
 		(uint16_t)q->key.class };
 	struct fabric_cell cell = { .kind = FABRIC_CELL_REQUEST,
@@ -308,7 +321,7 @@ static void send_request(struct node_interface *n, const struct fabric_voq *q, d
 		.destination = q->destination,
 		.system_port = q->key.system_port,
 		.epoch = q->epoch,
-		.outstanding = (uint32_t)outstanding,
+		.waiting = (uint32_t)q->bytes,
 		.total = q->requested };
 	int err;
 
@@ -316,8 +329,7 @@ static void send_request(struct node_interface *n, const struct fabric_voq *q, d
 		node_cells_send_control(&n->cells, &cell, now);
 		return;
 	}
-	err = fabric_credit_request(
-		&n->credits, &key, q->epoch, q->requested, cell.outstanding, now);
+	err = fabric_credit_request(&n->credits, &key, q->epoch, q->requested, cell.waiting, now);
 	if (err < 0)
 		node_count_error(n->errors, err);
 }
@@ -377,6 +389,12 @@ static void settle(struct node_interface *n, dsf_instant now)
 	node_forward_settle(n, now);
 	while ((packet = fabric_packet_queue_pop(&n->reasm.done)) != NULL)
 		deliver(n, packet, now);
+	while ((packet = fabric_packet_queue_pop(&n->reasm.lost)) != NULL) {
+		struct fabric_credit_key key = credit_key(packet);
+
+		fabric_credit_arrived(&n->credits, &key, fabric_packet_wire_bytes(packet), now);
+		fabric_packet_free(&n->packets, packet);
+	}
 	do {
 		again = false;
 		while ((q = fabric_voqs_next_request(&n->voqs, now)) != NULL) {
@@ -426,6 +444,15 @@ int node_interface_frame_input(
 	return err;
 }
 
+/* What credits have to know of an Ethernet port. */
+static void tell_port(struct node_interface *n, uint32_t port, dsf_instant now)
+{
+	const struct node_ethernet_port *p = &n->ethernet.ports[port];
+
+	fabric_credit_port(&n->credits, topo_node_port(n->topo, n->self, port)->system_port,
+		p->rate_bps, p->queue_bytes, p->carrier, now);
+}
+
 void node_interface_carrier(struct node_interface *n, uint32_t port, bool up, dsf_instant now)
 {
 	const struct topo_port *topo_port;
@@ -442,8 +469,7 @@ void node_interface_carrier(struct node_interface *n, uint32_t port, bool up, ds
 		return;
 	n->ethernet_carriers += up ? 1u : ~0u;
 	node_ethernet_carrier(&n->ethernet, port, up, now);
-	fabric_credit_port(
-		&n->credits, topo_port->system_port, n->ethernet.ports[port].rate_bps, up, now);
+	tell_port(n, port, now);
 	ip_ndp_carrier(n->ndp, n->ndp_port[port], up, now);
 	dsf_trace_emit(
 		n->trace, now, up ? DSF_EVENT_PORT_UP : DSF_EVENT_PORT_DOWN, n->index, port, 0);
@@ -539,9 +565,7 @@ int node_interface_command(
 	}
 	node_ethernet_impair(&n->ethernet, command->port, &command->impairment,
 		n->topo->links[port->link].rate_bps);
-	fabric_credit_port(&n->credits, port->system_port,
-		n->ethernet.ports[command->port].rate_bps, n->ethernet.ports[command->port].carrier,
-		now);
+	tell_port(n, command->port, now);
 	settle(n, now);
 	return 0;
 }

@@ -14,10 +14,11 @@
 /* Order: rate, delay, jitter, loss, corrupt, queue, ecn_min, ecn_max, mtu, hyperport, parallel.
  * mtu 0 of cell links: decided by the train size. Queues of cell links push back and never drop;
  * 128 KB are 2.4 us at 445G, so that a queue over its mark is felt by the egress scheduler (one
- * fabric round trip is about 3 us) before it is full. What waited in them for one leaf comes at
- * once when a way is back: its GPU ports take 4 MB. ECN marks of routed queues start at 5 us. */
+ * fabric round trip is about 3 us) before it is full. A GPU port's 1 MB are two credit loops of a
+ * two-stage fabric at 400G: the scheduler grants no more than fits (fabric/credit.h). ECN marks of
+ * routed queues start at 5 us. */
 static const struct topo_settings kind_defaults[TOPO_KINDS_COUNT] = {
-	[TOPO_LINK_GPU] = { { 400000000000, 500, 0, 0, 0, 4 * MB, 256 * KB, MB, 9000, 0, 1 } },
+	[TOPO_LINK_GPU] = { { 400000000000, 500, 0, 0, 0, MB, 256 * KB, MB, 9000, 0, 1 } },
 	[TOPO_LINK_FABRIC] = { { 445000000000, 500, 0, 0, 0, 128 * KB, 64 * KB, 128 * KB, 0, 0,
 		1 } },
 	[TOPO_LINK_SPINE] = { { 445000000000, 1000, 0, 0, 0, 128 * KB, 64 * KB, 128 * KB, 0, 0,

@@ -35,7 +35,7 @@ static const struct fabric_cell request = { .kind = FABRIC_CELL_REQUEST,
 	.system_port = UINT32_MAX,
 	.link_sequence = 7,
 	.epoch = UINT32_MAX,
-	.outstanding = 0xdeadbeef,
+	.waiting = 0xdeadbeef,
 	.total = 0x0123456789abcdefull };
 
 static bool same(const struct fabric_cell *a, const struct fabric_cell *b)
@@ -143,7 +143,7 @@ static void cells(void)
 	fabric_cell_encode(&request, raw);
 	TAP_EQ(fabric_cell_decode(&got, raw, FABRIC_CELL_HEADER), FABRIC_CELL_HEADER,
 		"request: a bare header");
-	TAP_OK(same(&got, &request) && got.outstanding == request.outstanding &&
+	TAP_OK(same(&got, &request) && got.waiting == request.waiting &&
 			got.total == request.total,
 		"request: every field comes back");
 	TAP_EQ(fabric_cell_wire_bytes(raw), FABRIC_CELL_HEADER,

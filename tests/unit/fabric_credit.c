@@ -1,6 +1,7 @@
 #include "fabric/credit.h"
 #include "base/err.h"
 #include "base/rng.h"
+#include "fabric/voq.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
 
@@ -10,11 +11,17 @@
 #define CREDIT      4096u
 #define LOOP_NS     4000u
 #define IDLE_NS     50000000u
+#define SETTLE_NS   30000u
+#define SILENT_NS   100000u
+#define QUEUE       1048576u
+#define WINDOW      (QUEUE - QUEUE / FABRIC_CREDIT_WINDOW_SPARE)
+#define SPARE       (FABRIC_VOQ_SPARE_CREDITS * CREDIT)
 #define SOURCES_MAX 64u
 
 static struct test_memory memory = TEST_MEMORY(memory);
 static struct fabric_credits credits;
 static dsf_instant now;
+static bool withheld; /* packets don't come before deliver() */
 
 /* What the sources at the other end have asked for and got. */
 static struct source {
@@ -30,10 +37,13 @@ static int open_all(void)
 		.credit_bytes = CREDIT,
 		.weights = { 1, 8, 5 },
 		.loop_ns = LOOP_NS,
-		.idle_ns = IDLE_NS };
+		.idle_ns = IDLE_NS,
+		.settle_ns = SETTLE_NS,
+		.silent_ns = SILENT_NS };
 	int err;
 
 	memset(sources, 0, sizeof(sources));
+	withheld = false;
 	now = (dsf_instant){ 1000 };
 	err = fabric_credits_init(&credits, &memory.memory, &config);
 	if (err == 0)
@@ -44,7 +54,7 @@ static int open_all(void)
 static void open_port(uint64_t rate_bps)
 {
 	open_all();
-	fabric_credit_port(&credits, FIRST_PORT, rate_bps, true, now);
+	fabric_credit_port(&credits, FIRST_PORT, rate_bps, QUEUE, true, now);
 }
 
 static void close_all(const char *name)
@@ -63,6 +73,13 @@ static int ask_port(uint32_t port, uint16_t source, uint16_t class, uint64_t mor
 		(uint32_t)(s->requested > s->granted ? s->requested - s->granted : 0), now);
 }
 
+static void deliver(uint32_t port, uint16_t source, uint16_t class, uint64_t bytes)
+{
+	struct fabric_credit_key key = { port, source, class };
+
+	fabric_credit_arrived(&credits, &key, (uint32_t)bytes, now);
+}
+
 static int ask(uint16_t source, uint16_t class, uint64_t more)
 {
 	return ask_port(FIRST_PORT, source, class, more);
@@ -73,8 +90,13 @@ static void take_grants(void)
 	struct fabric_credit_grant grant;
 
 	while (fabric_credits_next_grant(&credits, &grant)) {
-		sources[grant.source][grant.class].granted = grant.total;
-		sources[grant.source][grant.class].grants++;
+		struct source *s = &sources[grant.source][grant.class];
+
+		if (!withheld && grant.total > s->granted)
+			deliver(grant.system_port, grant.source, grant.class,
+				grant.total - s->granted);
+		s->granted = grant.total;
+		s->grants++;
 	}
 }
 
@@ -148,11 +170,11 @@ static void no_more_than_asked(void)
 static void down(void)
 {
 	open_port(RATE);
-	fabric_credit_port(&credits, FIRST_PORT, RATE, false, now);
+	fabric_credit_port(&credits, FIRST_PORT, RATE, QUEUE, false, now);
 	ask(1, FABRIC_CLASS_RDMA, 100 * CREDIT);
 	run(1000000);
 	TAP_EQ(sources[1][1].granted, 0, "a port that can't send grants nothing");
-	fabric_credit_port(&credits, FIRST_PORT, RATE, true, now);
+	fabric_credit_port(&credits, FIRST_PORT, RATE, QUEUE, true, now);
 	run(1000000);
 	TAP_EQ(sources[1][1].granted, 100 * CREDIT, "when it can, it remembers who asked");
 	close_all("down");
@@ -180,7 +202,8 @@ static void rate(void)
 		}
 		got = sources[1][1].granted;
 		TAP_OK(got >= want - FABRIC_CREDIT_BURST_BYTES &&
-				got <= want + 8 * FABRIC_CREDIT_BURST_BYTES,
+				got <= want + credits.ports[0].mark_bytes +
+						4 * FABRIC_CREDIT_BURST_BYTES,
 			"at %" PRIu64 " bit/s: %" PRIu64 " bytes in the time of %" PRIu64, rates[i],
 			got, want);
 		fabric_credits_close(&credits);
@@ -300,7 +323,7 @@ static void fabric_limit(void)
 	uint64_t remote = 0;
 
 	open_port(RATE);
-	fabric_credit_port(&credits, FIRST_PORT + 1, RATE, true, now);
+	fabric_credit_port(&credits, FIRST_PORT + 1, RATE, QUEUE, true, now);
 	fabric_credit_fabric(&credits, true, RATE, now); /* half of what the ports could take */
 	ask_port(FIRST_PORT, 1, FABRIC_CLASS_RDMA, 1000000000);
 	ask_port(FIRST_PORT + 1, 2, FABRIC_CLASS_RDMA, 1000000000);
@@ -321,7 +344,7 @@ static void local_beside_fabric(void)
 	uint64_t total;
 
 	open_port(RATE);
-	fabric_credit_port(&credits, FIRST_PORT + 1, RATE, true, now);
+	fabric_credit_port(&credits, FIRST_PORT + 1, RATE, QUEUE, true, now);
 	fabric_credit_fabric(&credits, true, RATE / 4, now);
 	ask_port(FIRST_PORT, 1, FABRIC_CLASS_RDMA, 1000000000);
 	ask_port(FIRST_PORT, SELF, FABRIC_CLASS_RDMA, 1000000000);
@@ -398,7 +421,7 @@ static void factors(void)
 		less += granted_in(1000);
 	}
 	TAP_OK(less < full * 96 / 100 && less > full * 9 / 10, "a backlog takes a little off");
-	fabric_credit_backlog(&credits, FIRST_PORT, 1000000, now);
+	fabric_credit_backlog(&credits, FIRST_PORT, 1600000, now);
 	run(1000);
 	TAP_EQ(granted_in(10000), 0, "a long one stops grants");
 	run(20000);
@@ -433,6 +456,133 @@ static void epochs(void)
 	close_all("epochs");
 }
 
+/* What has been granted and hasn't come, with what waits at the port, fits into its queue. */
+static void window(void)
+{
+	uint64_t got;
+
+	open_port(RATE);
+	withheld = true;
+	ask(1, FABRIC_CLASS_RDMA, 100000000);
+	run(SILENT_NS / 3);
+	got = sources[1][1].granted;
+	TAP_OK(got > WINDOW + SPARE - CREDIT && got <= WINDOW + SPARE,
+		"window: %" PRIu64 " bytes are granted while nothing comes", got);
+	deliver(FIRST_PORT, 1, FABRIC_CLASS_RDMA, 10 * CREDIT);
+	run(SILENT_NS / 3);
+	TAP_EQ(sources[1][1].granted, got + 10 * CREDIT, "window: what comes makes room");
+	fabric_credit_backlog(&credits, FIRST_PORT, 10 * CREDIT, now);
+	deliver(FIRST_PORT, 1, FABRIC_CLASS_RDMA, 10 * CREDIT);
+	run(1);
+	TAP_EQ(sources[1][1].granted, got + 10 * CREDIT, "window: but not while it waits here");
+	run(SILENT_NS / 3);
+	TAP_EQ(sources[1][1].granted, got + 20 * CREDIT, "window: when the port has sent it");
+	run(10 * SILENT_NS);
+	TAP_OK(sources[1][1].granted > 5 * got,
+		"window: a source that is silent for so long has nothing under way");
+	close_all("window");
+
+	open_port(8 * RATE);
+	withheld = true;
+	ask(1, FABRIC_CLASS_RDMA, 100000000);
+	run(1000000);
+	TAP_OK(sources[1][1].granted >= dsf_bytes_of_time(LOOP_NS, 8 * RATE) * 3 / 2,
+		"window: a port too fast for its queue still gets a loop and a half");
+	close_all("window of a fast port");
+}
+
+/* Grants that get lost: who asks again is told again, though he gets no more. */
+static void lost_grants(void)
+{
+	uint32_t grants;
+
+	open_port(RATE);
+	withheld = true;
+	ask(1, FABRIC_CLASS_RDMA, 100000000);
+	run(SILENT_NS / 3);
+	grants = sources[1][1].grants;
+	ask(1, FABRIC_CLASS_RDMA, 1000);
+	run(1000);
+	TAP_EQ(sources[1][1].grants, grants + 1, "lost grants: said again when the window is full");
+	close_all("lost grants");
+}
+
+/* One that has its share under way and can't send leaves the rest to the others. */
+static void shares(void)
+{
+	struct fabric_credit_key key = { FIRST_PORT, 1, FABRIC_CLASS_RDMA };
+	uint64_t before;
+
+	open_port(RATE);
+	withheld = true;
+	ask(1, FABRIC_CLASS_RDMA, 100000000);
+	ask(2, FABRIC_CLASS_RDMA, 100000000);
+	for (int i = 0; i < 1000; i++) {
+		before = sources[2][1].granted;
+		run(1000);
+		deliver(FIRST_PORT, 2, FABRIC_CLASS_RDMA, sources[2][1].granted - before);
+		fabric_credit_request(&credits, &key, 9, 100000000, 100000000, now);
+	}
+	TAP_OK(sources[1][1].granted <= WINDOW / 2 + SPARE + CREDIT,
+		"shares: one of two that can't send has %" PRIu64 " under way",
+		sources[1][1].granted);
+	TAP_OK(sources[2][1].granted > 49000000, "shares: the other has the port: %" PRIu64,
+		sources[2][1].granted);
+	deliver(FIRST_PORT, 1, FABRIC_CLASS_RDMA, sources[1][1].granted);
+	run(10000);
+	TAP_OK(sources[1][1].granted > WINDOW / 2 + SPARE + CREDIT,
+		"shares: it goes on when something of it comes");
+	close_all("shares");
+}
+
+/* Bytes that were lost don't make the window smaller for ever: the VOQ says that it has spent
+ * them, and they don't come. */
+static void forgetting(void)
+{
+	struct fabric_credit_key key = { FIRST_PORT, 1, FABRIC_CLASS_RDMA };
+	uint64_t asked = 100000000, got;
+
+	open_port(RATE);
+	withheld = true;
+	ask(1, FABRIC_CLASS_RDMA, asked);
+	run(SILENT_NS / 3);
+	got = sources[1][1].granted;
+	fabric_credit_request(&credits, &key, 9, asked, (uint32_t)(asked - got), now);
+	run(SETTLE_NS - 1);
+	fabric_credit_request(&credits, &key, 9, asked, (uint32_t)(asked - got), now);
+	run(1000);
+	TAP_EQ(sources[1][1].granted, got, "forgetting: what was spent may still come");
+	fabric_credit_request(&credits, &key, 9, asked, (uint32_t)(asked - got), now);
+	run(SILENT_NS / 3);
+	TAP_OK(sources[1][1].granted > 2 * got - SPARE - CREDIT &&
+			sources[1][1].granted <= 2 * got + CREDIT,
+		"forgetting: then it is lost, and as much is granted again");
+	/* What was in the VOQ is not lost. */
+	for (int i = 0; i < 10; i++) {
+		fabric_credit_request(&credits, &key, 9, asked, (uint32_t)(asked - got), now);
+		run(SETTLE_NS);
+	}
+	TAP_OK(sources[1][1].granted <= 2 * got + CREDIT,
+		"forgetting: credit that is not spent isn't forgotten");
+	close_all("forgetting");
+
+	/* Many that keep a little don't close the window for the others. */
+	open_port(RATE);
+	withheld = true;
+	for (uint16_t i = 2; i < SOURCES_MAX; i++)
+		for (uint16_t class = 0; class < FABRIC_CLASSES; class ++)
+			ask(i, class, 2 * CREDIT);
+	run(1000000);
+	withheld = false;
+	got = 0;
+	for (int i = 0; i < 1000; i++) {
+		ask(1, FABRIC_CLASS_RDMA, 100000);
+		run(1000);
+	}
+	TAP_OK(sources[1][1].granted > 49000000, "forgetting: spare credit doesn't count");
+	close_all("spare credit");
+}
+
 static void failing_memory(void)
 {
 	uint32_t failed = 0;
@@ -449,7 +599,7 @@ static void failing_memory(void)
 			continue;
 		}
 		for (uint32_t port = 0; port < 20; port++)
-			fabric_credit_port(&credits, FIRST_PORT + port, RATE, true, now);
+			fabric_credit_port(&credits, FIRST_PORT + port, RATE, QUEUE, true, now);
 		for (uint16_t i = 0; i < 60; i++) {
 			int err = ask_port(FIRST_PORT + i % 20, i, FABRIC_CLASS_RDMA, CREDIT);
 
@@ -506,13 +656,13 @@ static void unused(void)
 	ask(2, FABRIC_CLASS_RDMA, 100 * CREDIT);
 	run(20 * IDLE_NS);
 	TAP_EQ(credits.sources.count, 2, "unused: not who waits for his turn");
-	fabric_credit_port(&credits, FIRST_PORT, 1000, false, now);
+	fabric_credit_port(&credits, FIRST_PORT, 1000, QUEUE, false, now);
 	for (int i = 0; i < 10; i++) {
 		run(IDLE_NS / 2);
 		ask(1, FABRIC_CLASS_RDMA, 0);
 	}
 	TAP_EQ(credits.sources.count, 1, "unused: at a port that is down, who asks no more");
-	fabric_credit_port(&credits, FIRST_PORT, RATE, true, now);
+	fabric_credit_port(&credits, FIRST_PORT, RATE, QUEUE, true, now);
 	run(IDLE_NS / 2);
 	TAP_EQ(sources[1][FABRIC_CLASS_RDMA].granted, 100 * CREDIT,
 		"unused: the other one is served when it is up again");
@@ -540,6 +690,10 @@ int main(void)
 	factors();
 	epochs();
 	unused();
+	window();
+	lost_grants();
+	shares();
+	forgetting();
 	failing_memory();
 	return TAP_DONE();
 }

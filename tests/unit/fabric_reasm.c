@@ -115,6 +115,17 @@ static uint32_t take_all(void)
 	return count;
 }
 
+/* The size of the only lost packet that is handed on; 0: none, or several. */
+static uint32_t take_lost(void)
+{
+	struct fabric_packet *p = fabric_packet_queue_pop(&reasm.lost);
+	uint32_t size = p == NULL || p->next != NULL ? 0 : p->size;
+
+	if (p != NULL)
+		fabric_packet_free(&packets, p);
+	return size;
+}
+
 static void malformed(void)
 {
 	static const struct {
@@ -244,10 +255,12 @@ static void lost_cells(void)
 	TAP_EQ(take(2), 1000, "then the next whole one goes");
 	TAP_EQ(take_all(), 0, "alone");
 	TAP_EQ(reasm.packets_lost, 1, "one is lost");
+	TAP_EQ(take_lost(), 1000, "and handed on as such, for its credit");
 	TAP_EQ(put(1, 1000, 1, 101 + TIMEOUT_NS), -DSF_E_STALE, "its late cell is dropped");
 	fabric_reasm_expire(&reasm, (dsf_instant){ 300 + TIMEOUT_NS });
 	TAP_EQ(take(4), 1000, "the one behind a packet that never came");
 	TAP_EQ(reasm.packets_lost, 2, "which is lost too");
+	TAP_EQ(take_lost(), 1000, "and taken to be as long as others");
 	put(5, 1000, 0, 350 + TIMEOUT_NS);
 	put(5, 1000, 2, 350 + TIMEOUT_NS);
 	TAP_EQ(take(5), 1000, "a cell that comes in time saves its packet");

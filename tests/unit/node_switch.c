@@ -141,7 +141,7 @@ static void live(void)
 		.destination = (uint16_t)self->switch_index,
 		.system_port = self->switch_index * 64u + 2,
 		.epoch = 7,
-		.outstanding = 9000,
+		.waiting = 9000,
 		.total = 9000 };
 
 	all_up();
