@@ -15,8 +15,9 @@
  * have carrier, which links are live, who reaches whom over which links (Input Balanced Mode
  * included: topo/fixed.h). It is worked out from the table alone, and compared with what the
  * devices (and, live, the keeper of the asked state) say. A link that loses part of its cells may
- * be live or isolated, so there both ends only have to agree. Drops are right where a fault explains them: at its link, at its node, in its
- * plane, until the fabric has settled after its end; anywhere else they break an invariant.
+ * be live or isolated, so there both ends only have to agree. Drops are right where a fault
+ * explains them: at its link, at its node, in its plane, until the fabric has settled after its
+ * end; anywhere else they break an invariant. Drains explain none.
  *
  * Events in, commands out, like every core; the simulator and the live command drive the same one.
  * The driver calls node_drill_output until false, does what it says, and comes back at

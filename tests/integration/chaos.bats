@@ -61,7 +61,7 @@ asked()
 
 healed()
 {
-	asked | jq -e '.result == {"links": [], "nodes": []}' && dsf status "$LAB"
+	asked | jq -e '.result == {"links": [], "nodes": [], "drained": []}' && dsf status "$LAB"
 }
 
 broken()
