@@ -362,6 +362,7 @@ static void forget_told(struct fabric_reach *r, struct fabric_reach_port *p)
 		return;
 	change_resort(r, p);
 	memset(p->told, 0, 2 * set_size(r));
+	p->withheld_words = 0;
 }
 
 static void update_live(struct fabric_reach *r, uint32_t port, dsf_instant now)
@@ -607,6 +608,23 @@ static void hear_drained(struct fabric_reach *r, uint32_t port, bool drained, ds
 	forget_stale(r, p);
 }
 
+/* What a peer claims of a word's destinations. Nearly always what it did before: a whole fabric's
+ * sets don't fit any cache, so nothing is written then, and of the withheld little is read. */
+static void hear_word(
+	struct fabric_reach *r, uint32_t port, uint32_t word, struct claim is, dsf_instant now)
+{
+	struct fabric_reach_port *p = &r->ports[port];
+	struct claim was = { p->told[word], p->withheld_words == 0 ? 0 : p->withheld[word] };
+
+	if (was.told == is.told && was.withheld == is.withheld)
+		return;
+	p->told[word] = is.told;
+	p->withheld[word] = is.withheld;
+	p->withheld_words += (is.withheld != 0) - (was.withheld != 0);
+	if (p->active)
+		apply_difference(r, port, word, was, is, now);
+}
+
 int fabric_reach_input(
 	struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size, dsf_instant now)
 {
@@ -626,16 +644,11 @@ int fabric_reach_input(
 	hear_drained(r, port, count == 0, now);
 	if (p->drained || fabric_reach_drained(r))
 		count = 0; /* it tells nothing over a drained link; what it told before holds */
-	for (uint32_t at = 0; at < count; at += 64) {
-		uint32_t word = (first + at) / 64;
-		struct claim was = { p->told[word], p->withheld[word] };
-		struct claim is = { load_word(told, at, count), load_word(withheld, at, count) };
-
-		p->told[word] = is.told;
-		p->withheld[word] = is.withheld;
-		if (p->active)
-			apply_difference(r, port, word, was, is, now);
-	}
+	for (uint32_t at = 0; at < count; at += 64)
+		hear_word(r, port, (first + at) / 64,
+			(struct claim){
+				load_word(told, at, count), load_word(withheld, at, count) },
+			now);
 	update_live(r, port, now);
 	settle(r, now);
 	return 0;

@@ -85,7 +85,8 @@ struct fabric_reach_port {
 	uint32_t previous_lost, period_lost; /* not yet in window_lost: they may come late */
 	uint64_t lost;                       /* cells, total */
 	uint64_t *told;                      /* what the peer reaches, as it last said */
-	uint64_t *withheld; /* what it would reach if nobody withheld anything; behind told */
+	uint64_t *withheld;      /* what it would reach if nobody withheld anything; behind told */
+	uint32_t withheld_words; /* of those, not 0 */
 };
 
 struct fabric_reach {

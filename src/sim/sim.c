@@ -174,14 +174,6 @@ static void fold(struct sim *s, uint64_t value)
 	s->hash = dsf_mix(s->hash ^ value) + 0x9e3779b97f4a7c15ull;
 }
 
-static void expire_due(struct sim *s, uint32_t index)
-{
-	struct node *n = s->devices[index].node;
-
-	if (dsf_time_due(node_deadline(n), s->now))
-		node_expire(n, s->now);
-}
-
 /* A frame that its link lost. */
 static void cut(struct sim *s, const struct sim_frame *f)
 {
@@ -218,8 +210,6 @@ static void deliver(struct sim *s, struct sim_frame *f)
 		s->stats.frames++;
 		fold(s, s->now.ns);
 		fold(s, (uint64_t)f->target << 32 | f->size);
-		/* At one instant deadlines come before inputs, in both drivers. */
-		expire_due(s, target->node);
 		(void)node_frame_input(
 			s->devices[target->node].node, target->number, &frame, s->now);
 	}
@@ -242,11 +232,12 @@ static void run_deadline(struct sim *s)
 	uint32_t index = (uint32_t)(d - s->devices);
 
 	s->now = d->timer.at;
-	expire_due(s, index);
+	node_expire(d->node, s->now);
 	drain(s, index);
 }
 
-/* The next event, of which there is one. */
+/* The next event, of which there is one. At one instant deadlines come before inputs, in both
+ * drivers. */
 static void step(struct sim *s)
 {
 	struct sim_entry e;
