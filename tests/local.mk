@@ -168,6 +168,7 @@ BATS_TESTS += tests/integration/fabric.bats
 BATS_TESTS += tests/integration/fidelity.bats
 BATS_TESTS += tests/integration/files.bats
 BATS_TESTS += tests/integration/kernel.bats
+BATS_TESTS += tests/integration/l2-zone.bats
 BATS_TESTS += tests/integration/lifecycle.bats
 BATS_TESTS += tests/integration/link.bats
 BATS_TESTS += tests/integration/node.bats

@@ -87,6 +87,7 @@ struct supervisor_node {
 	bool started, ready; /* as the process said last */
 	bool was_ready;      /* since the process started */
 	bool stop_asked;     /* its end is no accident */
+	bool ending;         /* a signal that ends it is under way */
 	bool drained;        /* asked */
 	pid_t pid;           /* 0: no process */
 	unsigned long long start_time;

@@ -444,7 +444,7 @@ int supervisor_node_spawn(struct supervisor_node *n)
 	n->pid = pid;
 	n->start_time = netns_spawn_start_time(pid);
 	n->state = SUPERVISOR_NODE_ALIVE;
-	n->stop_asked = n->was_ready = false;
+	n->stop_asked = n->was_ready = n->ending = false;
 	n->last_line[0] = '\0';
 	n->control_source = (struct supervisor_source){ control, n };
 	n->pidfd_source = (struct supervisor_source){ reap, n };

@@ -33,6 +33,7 @@
 
 #define ID_MAX     64
 #define RESTART_MS 30000 /* until a node that was started is ready, at least */
+#define OTHERS_MS  1000  /* for the others, once it is */
 #define FLAPS_MAX  100000
 #define TERM_MAX   (86400 * NS_PER_S) /* of wall time */
 
@@ -546,11 +547,17 @@ static bool process_ended(struct supervisor_job *job)
 	return job->s->nodes[job->node].pid == 0;
 }
 
+/* Ready, and the others that it kept from being so, where nothing else does. */
 static bool process_ready(struct supervisor_job *job)
 {
 	const struct supervisor_node *n = &job->s->nodes[job->node];
+	int64_t others_ms = supervisor_clock_ms() + OTHERS_MS;
 
-	return n->ready || n->state != SUPERVISOR_NODE_ALIVE;
+	if (n->state != SUPERVISOR_NODE_ALIVE || job->s->ready_count == job->s->processes_count)
+		return true;
+	if (n->ready && others_ms < job->deadline_ms)
+		job->deadline_ms = others_ms;
+	return false;
 }
 
 static void process_done(struct supervisor_job *job)
@@ -558,7 +565,7 @@ static void process_done(struct supervisor_job *job)
 	const struct supervisor_node *n = &job->s->nodes[job->node];
 	const char *name = job->s->topo->nodes[job->node].name;
 
-	if (!job->expired && (job->over == process_ended || n->ready))
+	if (job->over == process_ended ? !job->expired : n->ready)
 		supervisor_client_result(job->client, job->id, "{}", 2);
 	else if (job->over == process_ended)
 		supervisor_client_error(job->client, job->id, "%s: its process doesn't end", name);
@@ -571,9 +578,9 @@ static void process_done(struct supervisor_job *job)
 }
 
 static void wait_process(const struct request *r, struct supervisor_node *n, int time_ms,
-	bool (*over)(struct supervisor_job *job))
+	bool (*over)(struct supervisor_job *job), void (*done)(struct supervisor_job *job))
 {
-	struct supervisor_job *job = new_job(r, time_ms, process_done);
+	struct supervisor_job *job = new_job(r, time_ms, done);
 
 	if (job == NULL)
 		return;
@@ -581,7 +588,8 @@ static void wait_process(const struct request *r, struct supervisor_node *n, int
 	job->over = over;
 }
 
-static void start_process(const struct request *r, struct supervisor_node *n)
+/* One that runs is only waited for. */
+static void run_process(const struct request *r, struct supervisor_node *n)
 {
 	int err = 0;
 
@@ -598,45 +606,49 @@ static void start_process(const struct request *r, struct supervisor_node *n)
 		supervisor_client_error(r->client, r->id, "%s: can't start: %s",
 			r->s->topo->nodes[n->index].name, strerror(-err));
 	else
-		wait_process(r, n, RESTART_MS, process_ready);
+		wait_process(r, n, RESTART_MS, process_ready, process_done);
 }
 
-/* The first half of a restart is over: the process has ended. */
-static void restart_done(struct supervisor_job *job)
+/* The process that was to end first has done so. */
+static void old_ended(struct supervisor_job *job)
 {
 	struct request r = { .client = job->client, .s = job->s, .id = job->id };
 	struct supervisor_node *n = &job->s->nodes[job->node];
 
 	if (n->pid == 0)
-		start_process(&r, n);
+		run_process(&r, n);
 	else
 		process_done(job);
 }
 
-static void stop_process(const struct request *r, struct supervisor_node *n, int signal_number)
+static void start_process(const struct request *r, struct supervisor_node *n)
+{
+	if (n->ending)
+		wait_process(r, n, SUPERVISOR_ANSWER_MS, process_ended, old_ended);
+	else
+		run_process(r, n);
+}
+
+static void end_process(struct supervisor_node *n, int signal_number)
 {
 	n->stop_asked = signal_number == SIGTERM;
+	n->ending = true;
 	supervisor_node_signal(n, signal_number);
 	if (n->state == SUPERVISOR_NODE_FROZEN) /* it must run to hear */
 		supervisor_node_signal(n, SIGCONT);
-	wait_process(r, n, SUPERVISOR_ANSWER_MS, process_ended);
+}
+
+static void stop_process(const struct request *r, struct supervisor_node *n, int signal_number)
+{
+	end_process(n, signal_number);
+	wait_process(r, n, SUPERVISOR_ANSWER_MS, process_ended, process_done);
 }
 
 static void restart_process(const struct request *r, struct supervisor_node *n)
 {
-	struct supervisor_job *job;
-
-	if (n->pid == 0 || n->state == SUPERVISOR_NODE_FROZEN) {
-		start_process(r, n);
-		return;
-	}
-	job = new_job(r, SUPERVISOR_ANSWER_MS, restart_done);
-	if (job == NULL)
-		return;
-	job->node = n->index;
-	job->over = process_ended;
-	n->stop_asked = true;
-	supervisor_node_signal(n, SIGTERM);
+	if (n->pid != 0 && n->state != SUPERVISOR_NODE_FROZEN && !n->ending)
+		end_process(n, SIGTERM);
+	start_process(r, n);
 }
 
 static void op_process(const struct request *r)

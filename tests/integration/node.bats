@@ -212,3 +212,25 @@ flood()
 	grep -q "ending\|ended" "$BATS_TEST_TMPDIR/run.err"
 	dsf up "$MINI" --name "$LAB" --quiet
 }
+
+@test "a node that is still ending when it is started comes back" {
+	command -v socat >/dev/null || skip "no socat"
+	answers=$(printf '%s\n' '{"id":1,"op":"process","node":"b0-z0-p0-fdsw0","action":"kill"}' \
+		'{"id":2,"op":"process","node":"b0-z0-p0-fdsw0","action":"start"}' |
+		timeout 60 socat -t 5 - "UNIX-CONNECT:/run/dsfemu/$LAB/control")
+	[ "$(jq -c '[.id, .result]' <<<"$answers")" = $'[1,{}]\n[2,{}]' ]
+	dsf status "$LAB"
+	printf '%s\n' '{"op":"process","node":"b0-z0-p0-fdsw0","action":"freeze"}' \
+		'{"op":"process","node":"b0-z0-p0-fdsw0","action":"kill"}' \
+		'{"op":"process","node":"b0-z0-p0-fdsw0","action":"restart"}' |
+		timeout 60 socat -t 5 - "UNIX-CONNECT:/run/dsfemu/$LAB/control"
+	dsf status "$LAB"
+}
+
+@test "start returns when the others have it back too" {
+	for i in 1 2 3; do
+		dsf node kill b0-z0-p0-fdsw0 --lab "$LAB"
+		dsf node start b0-z0-p0-fdsw0 --lab "$LAB"
+		dsf status "$LAB"
+	done
+}
