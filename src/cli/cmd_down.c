@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include "cli/commands.h"
 #include "cli/lab_call.h"
@@ -21,6 +22,18 @@ static int down_all(bool kill)
 	return code;
 }
 
+/* Is there anything of it? When in doubt, there is. */
+static bool is_known(const char *lab)
+{
+	struct lab_list list;
+	bool known = lab_list_open(&list) < 0;
+
+	for (uint32_t i = 0; i < list.count; i++)
+		known |= strcmp(list.names[i], lab) == 0;
+	lab_list_close(&list);
+	return known;
+}
+
 static int run_down(int argc, char **argv, const struct cli_options *options)
 {
 	char lab[TOPO_LAB_NAME_MAX + 1];
@@ -36,7 +49,13 @@ static int run_down(int argc, char **argv, const struct cli_options *options)
 		return down_all(kill);
 	}
 	code = lab_call_choose(options, argc > 0 ? argv[0] : NULL, lab);
-	return code == CLI_OK ? lab_down(lab, kill) : code;
+	if (code != CLI_OK)
+		return code;
+	if (!is_known(lab)) {
+		log_info("lab %s: there is nothing of it; dsfemu list shows what there is", lab);
+		return CLI_OK;
+	}
+	return lab_down(lab, kill);
 }
 
 static const struct cli_option down_options[] = {

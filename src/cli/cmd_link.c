@@ -117,8 +117,8 @@ static int set_link(
 
 	if (strlen(link) > NAME_MAX_SIZE ||
 		strspn(link, "abcdefghijklmnopqrstuvwxyz0123456789-:") != strlen(link)) {
-		log_err("no such link: %s", link);
-		return CLI_FAILED;
+		log_err("%s: no such link", link);
+		return CLI_USAGE;
 	}
 	if (strstr(action, "drain") != NULL)
 		snprintf(request, sizeof(request),

@@ -31,8 +31,8 @@ static int run_node(int argc, char **argv, const struct cli_options *options)
 		return code;
 	if (strlen(argv[1]) > TOPO_NODE_NAME_MAX ||
 		strspn(argv[1], "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(argv[1])) {
-		log_err("no such node: %s", argv[1]);
-		return CLI_FAILED;
+		log_err("%s: no such node", argv[1]);
+		return CLI_USAGE;
 	}
 	if (strstr(argv[0], "drain") != NULL)
 		snprintf(request, sizeof(request),

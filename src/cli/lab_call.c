@@ -56,13 +56,15 @@ static const char *terminate(struct json_span span)
 	return span.at;
 }
 
-static int tell_error(const struct json_span error)
+static int tell_error(const char *line, size_t size, const struct json_span error)
 {
 	cJSON *string = cJSON_ParseWithLength(error.at, error.size);
+	int64_t code = CLI_FAILED;
 
 	log_err("%s", cJSON_IsString(string) ? string->valuestring : "the lab gave no reason");
 	cJSON_Delete(string);
-	return CLI_FAILED;
+	(void)json_span_integer(json_span_get(line, size, "code"), &code);
+	return code == CLI_USAGE ? CLI_USAGE : CLI_FAILED;
 }
 
 int lab_call(struct lab_client *c, const char *request, const char **result, const char **failed)
@@ -80,7 +82,7 @@ int lab_call(struct lab_client *c, const char *request, const char **result, con
 	}
 	span = json_span_get(line, size, "error");
 	if (span.at != NULL)
-		return tell_error(span);
+		return tell_error(line, size, span);
 	span = json_span_get(line, size, "result");
 	failed_span = json_span_get(line, size, "failed");
 	if (span.at == NULL) {

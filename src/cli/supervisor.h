@@ -278,6 +278,9 @@ void supervisor_client_result(
 void supervisor_client_result_json(struct supervisor_client *c, const char *id, cJSON *result);
 void supervisor_client_error(struct supervisor_client *c, const char *id, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same with "code":2: wrong use, not a failure. */
+void supervisor_client_wrong(struct supervisor_client *c, const char *id, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void supervisor_clients_reap(struct supervisor *s);
 void supervisor_clients_end(struct supervisor *s, cJSON *strangers);
 

@@ -77,28 +77,47 @@ void supervisor_client_result_json(struct supervisor_client *c, const char *id, 
 	cJSON_free(text);
 }
 
-void supervisor_client_error(struct supervisor_client *c, const char *id, const char *format, ...)
+static void put_error(struct supervisor_client *c, const char *id, const char *code,
+	const char *format, va_list arguments)
 {
 	char text[512];
 	cJSON *string;
 	char *quoted;
-	va_list arguments;
 
-	if (c == NULL)
-		return;
-	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
 	string = cJSON_CreateString(text);
 	quoted = string != NULL ? cJSON_PrintUnformatted(string) : NULL;
 	cJSON_Delete(string);
 	put_id(c, id);
+	supervisor_client_put(c, code, strlen(code));
 	supervisor_client_put(c, "\"error\":", 8);
 	supervisor_client_put(
 		c, quoted != NULL ? quoted : "\"\"", quoted != NULL ? strlen(quoted) : 2);
 	supervisor_client_put(c, "}\n", 2);
 	cJSON_free(quoted);
 	supervisor_client_flush(c);
+}
+
+void supervisor_client_error(struct supervisor_client *c, const char *id, const char *format, ...)
+{
+	va_list arguments;
+
+	if (c == NULL)
+		return;
+	va_start(arguments, format);
+	put_error(c, id, "", format, arguments);
+	va_end(arguments);
+}
+
+void supervisor_client_wrong(struct supervisor_client *c, const char *id, const char *format, ...)
+{
+	va_list arguments;
+
+	if (c == NULL)
+		return;
+	va_start(arguments, format);
+	put_error(c, id, "\"code\":2,", format, arguments);
+	va_end(arguments);
 }
 
 static void hear_client(void *user, uint32_t events)

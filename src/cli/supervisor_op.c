@@ -1,6 +1,6 @@
 /*
  * Requests of clients: {"id":ID?,"op":"...", ...}, one line each; answers {"id":ID?,"result":...}
- * or {"id":ID?,"error":"text"}. Several may be under way at once.
+ * or {"id":ID?,"code":2?,"error":"text"} (2: wrong use). Several may be under way at once.
  *
  *   lab                                      {"lab","state","time_dilation","epoch_ns","nodes",
  *                                            "links"}, at once: no node is asked
@@ -54,14 +54,14 @@ static struct json_span member(const struct request *r, const char *key)
 /* The node that the request names; NULL and answered when there is none. */
 static struct supervisor_node *named_node(const struct request *r)
 {
-	char name[TOPO_NODE_NAME_MAX + 1];
+	char name[TOPO_NODE_NAME_MAX + 1] = "?";
 	uint32_t index = TOPO_NONE;
 
 	if (json_span_string(member(r, "node"), name, sizeof(name)))
 		index = topo_find_node(r->s->topo, name);
 	if (index != TOPO_NONE)
 		return &r->s->nodes[index];
-	supervisor_client_error(r->client, r->id, "no such node");
+	supervisor_client_wrong(r->client, r->id, "%s: no such node", name);
 	return NULL;
 }
 
@@ -261,7 +261,7 @@ static bool take_term(const struct request *r, struct supervisor_term *term)
 	*term = (struct supervisor_term){ .client = is_true(member(r, "hold")) ? r->client : NULL };
 	if (take_wall_ms(r, "for_ns", &term->for_ms))
 		return true;
-	supervisor_client_error(
+	supervisor_client_wrong(
 		r->client, r->id, "the time must be from 1 ms to 24 h of wall time");
 	return false;
 }
@@ -390,7 +390,7 @@ static void impair(
 
 	if (set.at == NULL || set.at[0] != '{' || !take_impairment(set, &ends[0]) ||
 		!take_impairment(set, &ends[1])) {
-		supervisor_client_error(r->client, r->id, "impairment out of range");
+		supervisor_client_wrong(r->client, r->id, "impairment out of range");
 		return;
 	}
 	silent = json_span_get(set.at, set.size, "silent");
@@ -410,7 +410,7 @@ static bool take_flap(const struct request *r, struct supervisor_term *term)
 
 	if (!json_span_integer(member(r, "count"), &count) || count < 1 || count > FLAPS_MAX ||
 		!take_wall_ms(r, "period_ns", &period_ms) || period_ms < 2) {
-		supervisor_client_error(r->client, r->id,
+		supervisor_client_wrong(r->client, r->id,
 			"a flap takes 1 to %d downs and a period of 2 ms to 24 h of wall time",
 			FLAPS_MAX);
 		return false;
@@ -423,7 +423,7 @@ static bool take_flap(const struct request *r, struct supervisor_term *term)
 
 static void op_link(const struct request *r)
 {
-	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2];
+	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2] = "?";
 	struct json_span action = member(r, "action");
 	uint32_t port = TOPO_NONE, link;
 	struct supervisor_term term;
@@ -433,7 +433,7 @@ static void op_link(const struct request *r)
 	if (json_span_string(member(r, "link"), name, sizeof(name)))
 		port = topo_find_port(r->s->topo, name);
 	if (port == TOPO_NONE) {
-		supervisor_client_error(r->client, r->id, "no such link");
+		supervisor_client_wrong(r->client, r->id, "%s: no such link", name);
 		return;
 	}
 	link = r->s->topo->ports[port].link;
@@ -444,7 +444,7 @@ static void op_link(const struct request *r)
 		return;
 	}
 	if (!json_span_is(action, "down") && !json_span_is(action, "up") && !flap && !reset) {
-		supervisor_client_error(r->client, r->id, "no such action");
+		supervisor_client_wrong(r->client, r->id, "no such action");
 		return;
 	}
 	if (!begin_term(r, link, reset ? SUPERVISOR_KNOBS : SUPERVISOR_KNOB_DOWN, &term))
@@ -479,7 +479,7 @@ static void drain_link(const struct request *r, uint32_t port, const struct supe
 	struct supervisor_job *job;
 
 	if (r->s->topo->ports[port].ethernet) {
-		supervisor_client_error(r->client, r->id,
+		supervisor_client_wrong(r->client, r->id,
 			"only links that carry cells are drained, and this one carries packets: "
 			"set it down");
 		return;
@@ -503,7 +503,7 @@ static void drain_node(
 	struct supervisor_job *job;
 
 	if (r->s->topo->nodes[n->index].switch_index == TOPO_NONE) {
-		supervisor_client_error(r->client, r->id,
+		supervisor_client_wrong(r->client, r->id,
 			"%s: only switches of a cell fabric are drained",
 			r->s->topo->nodes[n->index].name);
 	} else if (supervisor_heal_drain(r->s, n, term) < 0) {
@@ -519,7 +519,7 @@ static void drain_node(
 
 static void op_drain(const struct request *r)
 {
-	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2];
+	char name[TOPO_NODE_NAME_MAX + TOPO_PORT_NAME_MAX + 2] = "?";
 	struct supervisor_node *n;
 	struct supervisor_term term;
 	uint32_t port = TOPO_NONE;
@@ -535,7 +535,7 @@ static void op_drain(const struct request *r)
 	if (json_span_string(member(r, "link"), name, sizeof(name)))
 		port = topo_find_port(r->s->topo, name);
 	if (port == TOPO_NONE)
-		supervisor_client_error(r->client, r->id, "no such link");
+		supervisor_client_wrong(r->client, r->id, "%s: no such link", name);
 	else
 		drain_link(r, port, &term);
 }
@@ -660,7 +660,7 @@ static void op_process(const struct request *r)
 	if (n == NULL || !take_term(r, &term))
 		return;
 	if (n->state == SUPERVISOR_NODE_EXTERNAL) {
-		supervisor_client_error(r->client, r->id,
+		supervisor_client_wrong(r->client, r->id,
 			"%s: an external node has no process of ours",
 			r->s->topo->nodes[n->index].name);
 	} else if (json_span_is(action, "start")) {
@@ -674,7 +674,7 @@ static void op_process(const struct request *r)
 			r->s->topo->nodes[n->index].name, supervisor_node_state_name(n));
 	} else if (!json_span_is(action, "kill") && !json_span_is(action, "stop") &&
 		   !json_span_is(action, "freeze")) {
-		supervisor_client_error(r->client, r->id, "no such action");
+		supervisor_client_wrong(r->client, r->id, "no such action");
 	} else if (supervisor_heal_node(r->s, n, &term) < 0) {
 		supervisor_client_error(r->client, r->id, "out of memory");
 	} else if (json_span_is(action, "freeze")) {

@@ -106,6 +106,18 @@ static int find_node(
 	return -DSF_E_UNKNOWN;
 }
 
+static int find_destination(
+	const struct topo *t, const char *name, uint32_t *node, char why[VIEW_SHOW_WHY_MAX])
+{
+	int err = find_node(t, name, node, why);
+
+	if (err < 0 || topo_is_interface_node(t->nodes[*node].role))
+		return err;
+	snprintf(why, VIEW_SHOW_WHY_MAX,
+		"%.64s is no destination of cells, only RDSWs and EDSWs are", name);
+	return -DSF_E_UNKNOWN;
+}
+
 /* The command with the most words of which all are there, in order. */
 static const struct command *find_command(const char *const *words, size_t count, size_t *taken)
 {
@@ -163,7 +175,7 @@ int view_show_parse(const struct topo *t, const char *const *words, size_t count
 		return 0;
 	if ((show->what == VIEW_SHOW_REACHABILITY || show->what == VIEW_SHOW_BALANCE) &&
 		plain_count == taken + 1)
-		return find_node(t, plain[taken], &show->destination, why);
+		return find_destination(t, plain[taken], &show->destination, why);
 	snprintf(why, VIEW_SHOW_WHY_MAX, "%.64s has no part %.64s", view_show_name(show->what),
 		plain[taken]);
 	return -DSF_E_UNKNOWN;
@@ -201,6 +213,49 @@ static void keep_destination(cJSON *rows, const char *destination)
 		if (name == NULL || strcmp(name, destination) != 0)
 			cJSON_Delete(cJSON_DetachItemViaPointer(rows, row));
 	}
+}
+
+struct voq_order {
+	cJSON *row;
+	uint32_t node;
+	uint64_t system_port;
+	const char *class;
+};
+
+static int compare_voqs(const void *left, const void *right)
+{
+	const struct voq_order *a = left, *b = right;
+
+	if (a->node != b->node)
+		return a->node < b->node ? -1 : 1;
+	if (a->system_port != b->system_port)
+		return a->system_port < b->system_port ? -1 : 1;
+	return strcmp(a->class, b->class);
+}
+
+/* By node, port and class: nodes give them as their table has them. False: no memory. */
+static bool sort_voqs(const struct topo *t, cJSON *rows)
+{
+	size_t count = (size_t)cJSON_GetArraySize(rows);
+	struct voq_order *all = calloc(count + 1, sizeof(*all));
+
+	if (all == NULL)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		cJSON *row = cJSON_DetachItemViaPointer(rows, rows->child);
+		const char *node = view_json_text(row, "node"),
+			   *class = view_json_text(row, "class");
+
+		all[i] = (struct voq_order){ .row = row,
+			.node = node != NULL ? topo_find_node(t, node) : TOPO_NONE,
+			.system_port = view_json_u64(row, "system_port"),
+			.class = class != NULL ? class : "" };
+	}
+	qsort(all, count, sizeof(*all), compare_voqs);
+	for (size_t i = 0; i < count; i++)
+		cJSON_AddItemToArray(rows, all[i].row);
+	free(all);
+	return true;
 }
 
 /* What `show fabric` says of one switch. */
@@ -459,6 +514,10 @@ cJSON *view_show_run(
 	rows = source->rows(source->user, commands[show->what].query, show->node);
 	if (rows != NULL && show->destination != TOPO_NONE)
 		keep_destination(rows, t->nodes[show->destination].name);
+	if (rows != NULL && show->what == VIEW_SHOW_VOQ && !sort_voqs(t, rows)) {
+		cJSON_Delete(rows);
+		return NULL;
+	}
 	return rows;
 }
 

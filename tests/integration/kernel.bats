@@ -212,11 +212,19 @@ udp_listening()
 	END
 }
 
+@test "VOQs are shown by port and class" {
+	"$DSFEMU" show voq --json | jq -e 'group_by(.node) | length > 3 and
+		all(.[]; . == sort_by(.system_port, .class))'
+}
+
 @test "show knows what it doesn't know" {
 	run "$DSFEMU" show weather
 	[ "$status" = 2 ]
 	run "$DSFEMU" show port --node nobody
 	[ "$status" = 2 ]
+	run "$DSFEMU" show fabric reachability b0-z0-h0
+	[ "$status" = 2 ]
+	[[ "$output" == *"b0-z0-h0 is no destination"* ]]
 	run "$DSFEMU" show port --lab nolab
 	[ "$status" != 0 ]
 }

@@ -68,6 +68,13 @@ teardown()
 	nothing_left "$LAB"
 }
 
+@test "down of a lab that isn't there says so, and makes nothing" {
+	run dsf down "$LAB"
+	[ "$status" -eq 0 ]
+	[[ "$output" == "dsfemu: lab $LAB: there is nothing of it"* ]]
+	[ ! -e "/run/dsfemu/$LAB" ]
+}
+
 @test "a second up of the same name is refused and harms nothing" {
 	dsf up "$MINI" --name "$LAB"
 	run dsf up "$MINI" --name "$LAB"

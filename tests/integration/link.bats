@@ -132,9 +132,10 @@ pings()
 
 @test "wrong use" {
 	run dsf link down b0-z0-p0-rdsw0:fab99 --lab "$LAB"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 2 ]
+	[ "$output" = "dsfemu: b0-z0-p0-rdsw0:fab99: no such link" ]
 	run dsf link down 'x"y' --lab "$LAB"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 2 ]
 	run dsf link sideways b0-z0-p0-rdsw0:fab0 --lab "$LAB"
 	[ "$status" -eq 2 ]
 	run dsf link impair b0-z0-p0-rdsw0:fab0 --lab "$LAB"
@@ -203,7 +204,7 @@ asked()
 	sleep 1
 	carrier b0-z0-p0-rdsw0 fab0 1
 	run dsf link flap b0-z0-p0-rdsw0:fab0 --count 0 --lab "$LAB"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 2 ]
 	run dsf link down b0-z0-p0-rdsw0:fab0 --count 2 --lab "$LAB"
 	[ "$status" -eq 2 ]
 	run dsf link up b0-z0-p0-rdsw0:fab0 --for 1sw --lab "$LAB"

@@ -132,7 +132,8 @@ flood()
 
 @test "wrong use" {
 	run dsf node kill no-such-node --lab "$LAB"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 2 ]
+	[ "$output" = "dsfemu: no-such-node: no such node" ]
 	run dsf node dance b0-z0-h0 --lab "$LAB"
 	[ "$status" -eq 2 ]
 	run dsf node kill --lab "$LAB"
