@@ -60,7 +60,17 @@ libmetaroce_la_SOURCES += src/metaroce/wire.c src/metaroce/wire.h
 noinst_LTLIBRARIES += libbgp.la
 libbgp_la_SOURCES =
 libbgp_la_SOURCES += src/bgp/attributes.c src/bgp/attributes.h
+libbgp_la_SOURCES += src/bgp/bgp.c src/bgp/bgp.h
+libbgp_la_SOURCES += src/bgp/decide.c
+libbgp_la_SOURCES += src/bgp/export.c
+libbgp_la_SOURCES += src/bgp/out.c
+libbgp_la_SOURCES += src/bgp/peer.c
+libbgp_la_SOURCES += src/bgp/policy.c src/bgp/policy.h
+libbgp_la_SOURCES += src/bgp/rib.c
 libbgp_la_SOURCES += src/bgp/session.c src/bgp/session.h
+libbgp_la_SOURCES += src/bgp/speaker.h
+libbgp_la_SOURCES += src/bgp/store.c src/bgp/store.h
+libbgp_la_SOURCES += src/bgp/table.c src/bgp/table.h
 libbgp_la_SOURCES += src/bgp/update.c src/bgp/update.h
 libbgp_la_SOURCES += src/bgp/wire.c src/bgp/wire.h
 

@@ -56,6 +56,7 @@ UNIT_TESTS += tests/unit/metaroce_core
 UNIT_TESTS += tests/unit/metaroce_wire
 
 # bgp
+UNIT_TESTS += tests/unit/bgp_core
 UNIT_TESTS += tests/unit/bgp_session
 UNIT_TESTS += tests/unit/bgp_update
 UNIT_TESTS += tests/unit/bgp_wire
@@ -141,6 +142,7 @@ SIM_TESTS += tests/sim/metaroce_host
 SIM_TESTS += tests/sim/metaroce_write
 
 FUZZ_TARGETS =
+FUZZ_TARGETS += tests/fuzz/bgp_state
 FUZZ_TARGETS += tests/fuzz/bgp_wire
 FUZZ_TARGETS += tests/fuzz/metaroce_state
 FUZZ_TARGETS += tests/fuzz/metaroce_wire
@@ -175,7 +177,7 @@ BATS_TESTS += tests/integration/node.bats
 BATS_TESTS += tests/integration/sim.bats
 BATS_TESTS += tests/integration/uring.bats
 
-EXTRA_DIST += tests/fuzz/corpus tests/sim/seeds tests/sim/drill_balance.json tests/integration/lib.bash tests/integration/traffic.bash tests/memory.h tests/source.h tests/tap.h tests/topologies $(BATS_TESTS)
+EXTRA_DIST += tests/fuzz/corpus tests/sim/seeds tests/sim/drill_balance.json tests/integration/lib.bash tests/integration/traffic.bash tests/memory.h tests/unit/bgp_net.h tests/source.h tests/tap.h tests/topologies $(BATS_TESTS)
 
 if FUZZERS
 LDADD = $(FUZZ_LDFLAGS) $(DSF_CORE_LIBS)

@@ -18,7 +18,7 @@ const char *bgp_state_name(enum bgp_state state)
 
 void bgp_session_init(struct bgp_session *s, const struct bgp_session_config *config)
 {
-	assert(config->hold_s == 0 || config->hold_s >= 3);
+	assert((config->hold_s == 0 || config->hold_s >= 3) && config->retry_ns > 0);
 	memset(s, 0, sizeof(*s));
 	s->config = *config;
 	dsf_rng_init(&s->rng, config->seed);
@@ -457,7 +457,8 @@ static size_t write_open(struct bgp_session *s, uint8_t *to)
 		.restarting = s->restarting,
 		.restart_s = s->config.restart_s,
 		.graceful_ipv6 = s->config.restart_s > 0,
-		.forwarding = s->restarting };
+		/* a session that only lost its connection has kept what it forwards */
+		.forwarding = s->restarting || s->counters.established > 0 };
 
 	return bgp_wire_open_encode(to, &open);
 }

@@ -9,8 +9,8 @@
  * A connection that was refused, closed or failed is followed by a new attempt after retry_ns, less
  * a random quarter; meanwhile the peer may come to us.
  *
- * Not in here: routes. UPDATE and ROUTE-REFRESH come out of bgp_session_input as they are, and go in
- * between what bgp_session_output says.
+ * Not in here: routes. UPDATE and ROUTE-REFRESH come out of bgp_session_input as they are, and go
+ * in between what bgp_session_output says.
  */
 #ifndef DSF_BGP_SESSION_H
 #define DSF_BGP_SESSION_H

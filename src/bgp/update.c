@@ -82,7 +82,7 @@ void bgp_nlri_encode(struct dsf_writer *w, bool add_path, const struct bgp_nlri 
 
 static bool is_nlri_good(struct bgp_span span, bool add_path)
 {
-	struct dsf_cursor in = { span.bytes, span.bytes + span.size, false };
+	struct dsf_cursor in = bgp_span_read(span);
 	struct bgp_nlri nlri;
 
 	while (bgp_nlri_decode(&in, add_path, &nlri))

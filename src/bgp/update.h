@@ -30,6 +30,11 @@ struct bgp_span {
 	size_t size;
 };
 
+static inline struct dsf_cursor bgp_span_read(struct bgp_span s)
+{
+	return (struct dsf_cursor){ s.bytes, s.bytes == NULL ? NULL : s.bytes + s.size, false };
+}
+
 /* What was agreed on with the sender. */
 struct bgp_update_rules {
 	bool external;       /* eBGP */

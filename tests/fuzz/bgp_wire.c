@@ -49,7 +49,7 @@ static void check_open(const uint8_t *body, size_t size)
 static void check_reach(const struct bgp_update *u, struct bgp_update_rules *rules,
 	const uint8_t *attributes, size_t attributes_size)
 {
-	struct dsf_cursor in = { u->reach.bytes, u->reach.bytes + u->reach.size, false };
+	struct dsf_cursor in = bgp_span_read(u->reach);
 	struct bgp_nlri nlri, back_nlri;
 	bool more = bgp_nlri_decode(&in, rules->add_path, &nlri);
 
@@ -71,8 +71,7 @@ static void check_reach(const struct bgp_update *u, struct bgp_update_rules *rul
 		require(bgp_update_decode(message + BGP_HEADER_SIZE, size - BGP_HEADER_SIZE, rules,
 				&back, &n) == 0);
 		require(!back.withdraw && dsf_ip6_equal(&back.next_hop, &u->next_hop));
-		out = (struct dsf_cursor){ back.reach.bytes, back.reach.bytes + back.reach.size,
-			false };
+		out = bgp_span_read(back.reach);
 		struct bgp_nlri first = nlri;
 
 		require(bgp_nlri_decode(&out, rules->add_path, &nlri));

@@ -171,7 +171,7 @@ static void test_up(void)
 	TAP_EQ(bgp_session_state(&session[0], now), BGP_ESTABLISHED, "state");
 	pass(3600 * NS_PER_S);
 	TAP_OK(is_up() && session[0].counters.established == 1, "and stay up for an hour");
-	/* every 30 s less a random quarter: 120 to 160 KEEPALIVEs, and the two messages of the start */
+	/* every 30 s less a random quarter: 120 to 160 KEEPALIVEs, and two messages of the start */
 	TAP_OK(session[0].counters.messages_sent > 120 && session[0].counters.messages_sent < 170,
 		"%u messages in an hour", (unsigned)session[0].counters.messages_sent);
 	bgp_session_stop(&session[0], BGP_CEASE_SHUTDOWN, "hello");

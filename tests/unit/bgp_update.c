@@ -212,7 +212,7 @@ static void test_content(void)
 	unknown = bgp_attributes_find(&u.attributes, 0xf0);
 	TAP_OK(unknown != NULL && unknown->flags == 0xe0 && unknown->size == 2,
 		"unknown transitive attribute is kept and marked partial");
-	in = (struct dsf_cursor){ u.unreach.bytes, u.unreach.bytes + u.unreach.size, false };
+	in = bgp_span_read(u.unreach);
 	TAP_OK(bgp_nlri_decode(&in, false, &nlri) && nlri.key.length == 32 &&
 			nlri.key.address.bytes[3] == 0xb9 && !bgp_nlri_decode(&in, false, &nlri),
 		"what is withdrawn");
@@ -359,7 +359,7 @@ static void test_packing(void)
 	TAP_EQ(bgp_wire_header_decode(message, size, false, &h, &n), 1, "header");
 	r.add_path = true;
 	TAP_EQ(bgp_update_decode(message + 19, size - 19, &r, &back, &n), 0, "read");
-	in = (struct dsf_cursor){ back.reach.bytes, back.reach.bytes + back.reach.size, false };
+	in = bgp_span_read(back.reach);
 	while (bgp_nlri_decode(&in, true, &nlri))
 		got += nlri.path_id == got + 1;
 	TAP_EQ(got, put, "every prefix comes back");

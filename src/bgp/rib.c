@@ -1,0 +1,266 @@
+/* rib.c - paths that came in, by (peer, prefix, path id) */
+#include <assert.h>
+#include "base/err.h"
+#include "base/rng.h"
+#include "bgp/speaker.h"
+
+#define SLOT_BITS 20u
+
+static_assert(1u << SLOT_BITS == BGP_PATHS_MAX, "a path's number has room for its slot");
+static_assert(BGP_PEERS_MAX < 1u << (32 - SLOT_BITS), "and for its peer");
+
+static struct bgp_prefix *prefix_of(struct bgp_link *link)
+{
+	return (struct bgp_prefix *)(void *)link;
+}
+
+static struct bgp_path *path_of(struct bgp_link *link)
+{
+	return (struct bgp_path *)(void *)link;
+}
+
+static uint32_t hash_prefix(const struct bgp *b, const struct bgp_prefix_key *key)
+{
+	uint64_t words[2];
+
+	memcpy(words, key->address.bytes, sizeof(words));
+	words[0] = dsf_mix(words[0] ^ b->store.seed ^ key->length);
+	words[1] = dsf_mix(words[1] ^ words[0]);
+	return (uint32_t)(words[1] ^ words[1] >> 32);
+}
+
+static bool is_same_key(const struct bgp_prefix_key *a, const struct bgp_prefix_key *b)
+{
+	return a->length == b->length && dsf_ip6_equal(&a->address, &b->address);
+}
+
+static struct bgp_prefix *find_prefix(
+	const struct bgp *b, const struct bgp_prefix_key *key, uint32_t hash)
+{
+	struct bgp_link *link = bgp_table_first(&b->prefixes, hash);
+
+	while (link != NULL && !is_same_key(&prefix_of(link)->key, key))
+		link = bgp_table_again(link);
+	return link == NULL ? NULL : prefix_of(link);
+}
+
+static struct bgp_prefix *make_prefix(
+	struct bgp *b, const struct bgp_prefix_key *key, uint32_t hash)
+{
+	struct bgp_prefix *prefix = dsf_memory_new(b->config.memory, sizeof(*prefix));
+
+	if (prefix == NULL)
+		return NULL;
+	prefix->link.hash = hash;
+	if (!bgp_table_add(&b->prefixes, &prefix->link)) {
+		dsf_memory_delete(b->config.memory, prefix, sizeof(*prefix));
+		return NULL;
+	}
+	prefix->key = *key;
+	prefix->previous = b->last;
+	*(b->last != NULL ? &b->last->next : &b->first) = prefix;
+	b->last = prefix;
+	return prefix;
+}
+
+void bgp_rib_release(struct bgp *b, struct bgp_prefix *prefix)
+{
+	if (prefix->paths != NULL || prefix->arrivals != NULL || prefix->outs_count > 0 ||
+		prefix->dirty || prefix->changed)
+		return;
+	assert(prefix->hops == NULL && !prefix->reachable);
+	*(prefix->previous != NULL ? &prefix->previous->next : &b->first) = prefix->next;
+	*(prefix->next != NULL ? &prefix->next->previous : &b->last) = prefix->previous;
+	bgp_table_remove(&b->prefixes, &prefix->link);
+	bgp_table_trim(&b->prefixes);
+	dsf_memory_delete(b->config.memory, prefix, sizeof(*prefix));
+}
+
+void bgp_rib_touch(struct bgp *b, struct bgp_prefix *prefix, dsf_instant now)
+{
+	if (prefix->dirty)
+		return;
+	b->decide_at = dsf_time_min(b->decide_at, dsf_time_max(now, b->undecided_at));
+	prefix->dirty = true;
+	prefix->dirty_next = NULL;
+	*(b->dirty_last != NULL ? &b->dirty_last->dirty_next : &b->dirty_first) = prefix;
+	b->dirty_last = prefix;
+}
+
+static uint32_t hash_path(const struct bgp_prefix *prefix, uint32_t id)
+{
+	return prefix->link.hash ^ (uint32_t)dsf_mix(id + 1ull);
+}
+
+static struct bgp_path *find_path(
+	const struct bgp_peer *p, const struct bgp_prefix *prefix, uint32_t id)
+{
+	struct bgp_link *link = bgp_table_first(&p->paths, hash_path(prefix, id));
+
+	while (link != NULL && (link->id != id || path_of(link)->prefix != prefix))
+		link = bgp_table_again(link);
+	return link == NULL ? NULL : path_of(link);
+}
+
+static bool make_slab(struct bgp_peer *p)
+{
+	const struct dsf_memory *memory = p->bgp->config.memory;
+	struct bgp_slab *slab;
+
+	if (p->slots_made + BGP_SLAB_PATHS > BGP_PATHS_MAX)
+		return false;
+	slab = dsf_memory_new(memory, sizeof(*slab));
+	if (slab == NULL)
+		return false;
+	slab->next = p->slabs;
+	p->slabs = slab;
+	for (uint32_t i = BGP_SLAB_PATHS; i-- > 0;) {
+		slab->paths[i].number = (uint32_t)p->number << SLOT_BITS | (p->slots_made + i);
+		slab->paths[i].next = p->free;
+		p->free = &slab->paths[i];
+	}
+	p->slots_made += BGP_SLAB_PATHS;
+	return true;
+}
+
+/* With a peer's last path its memory goes. */
+static void free_slabs(struct bgp_peer *p)
+{
+	const struct dsf_memory *memory = p->bgp->config.memory;
+
+	while (p->slabs != NULL) {
+		struct bgp_slab *slab = p->slabs;
+
+		p->slabs = slab->next;
+		dsf_memory_delete(memory, slab, sizeof(*slab));
+	}
+	p->free = NULL;
+	p->slots_made = 0;
+}
+
+static struct bgp_path *make_path(struct bgp_peer *p, struct bgp_prefix *prefix, uint32_t id)
+{
+	struct bgp_path *path;
+
+	if (p->free == NULL && !make_slab(p))
+		return NULL;
+	path = p->free;
+	path->link.hash = hash_path(prefix, id);
+	path->link.id = id;
+	if (!bgp_table_add(&p->paths, &path->link)) {
+		free_slabs(p); /* its first path, or there would be buckets */
+		return NULL;
+	}
+	p->free = path->next;
+	path->prefix = prefix;
+	path->peer = p;
+	path->bundle = NULL;
+	path->outs = NULL;
+	path->changed = path->stale = path->multipath = false;
+	path->next = prefix->arrivals;
+	prefix->arrivals = path;
+	return path;
+}
+
+void bgp_rib_free_path(struct bgp_path *path)
+{
+	struct bgp_peer *p = path->peer;
+
+	assert(path->bundle == NULL && path->outs == NULL);
+	bgp_table_remove(&p->paths, &path->link);
+	bgp_table_trim(&p->paths);
+	path->next = p->free;
+	p->free = path;
+	if (p->paths.count == 0)
+		free_slabs(p);
+}
+
+static void set_stale(struct bgp_path *path, bool stale)
+{
+	if (path->stale == stale)
+		return;
+	path->stale = stale;
+	path->peer->paths_stale += stale ? 1 : -1u;
+}
+
+int bgp_rib_add(
+	struct bgp_peer *p, const struct bgp_nlri *nlri, struct bgp_bundle *bundle, dsf_instant now)
+{
+	struct bgp *b = p->bgp;
+	uint32_t hash = hash_prefix(b, &nlri->key);
+	struct bgp_prefix *prefix = find_prefix(b, &nlri->key, hash);
+	struct bgp_path *path = prefix == NULL ? NULL : find_path(p, prefix, nlri->path_id);
+
+	if ((path == NULL || path->bundle == NULL) && p->paths_count >= p->config.paths_max) {
+		bgp_bundle_give(&b->store, bundle);
+		return -DSF_E_FULL;
+	}
+	if (path == NULL) {
+		if (prefix == NULL)
+			prefix = make_prefix(b, &nlri->key, hash);
+		path = prefix == NULL ? NULL : make_path(p, prefix, nlri->path_id);
+		if (path == NULL) {
+			bgp_bundle_give(&b->store, bundle);
+			if (prefix != NULL)
+				bgp_rib_release(b, prefix);
+			return -DSF_E_NOMEM;
+		}
+	}
+	set_stale(path, false);
+	if (path->bundle == bundle) { /* nothing new */
+		bgp_bundle_give(&b->store, bundle);
+		return 0;
+	}
+	if (path->bundle != NULL)
+		bgp_bundle_give(&b->store, path->bundle);
+	else
+		p->paths_count++;
+	path->bundle = bundle;
+	path->changed = true;
+	bgp_rib_touch(b, prefix, now);
+	return 0;
+}
+
+/* The path stays until the next decision, which takes it out of everything. */
+static void lose(struct bgp_path *path, dsf_instant now)
+{
+	struct bgp *b = path->peer->bgp;
+
+	if (path->bundle == NULL)
+		return;
+	set_stale(path, false);
+	bgp_bundle_give(&b->store, path->bundle);
+	path->bundle = NULL;
+	path->peer->paths_count--;
+	bgp_rib_touch(b, path->prefix, now);
+}
+
+void bgp_rib_remove(struct bgp_peer *p, const struct bgp_nlri *nlri, dsf_instant now)
+{
+	struct bgp *b = p->bgp;
+	struct bgp_prefix *prefix = find_prefix(b, &nlri->key, hash_prefix(b, &nlri->key));
+	struct bgp_path *path = prefix == NULL ? NULL : find_path(p, prefix, nlri->path_id);
+
+	if (path != NULL)
+		lose(path, now);
+}
+
+void bgp_rib_flush(struct bgp_peer *p, bool stale_only, dsf_instant now)
+{
+	struct bgp_link *link = NULL;
+
+	while ((link = bgp_table_next(&p->paths, link)) != NULL) {
+		if (!stale_only || path_of(link)->stale)
+			lose(path_of(link), now);
+	}
+}
+
+void bgp_rib_mark_stale(struct bgp_peer *p)
+{
+	struct bgp_link *link = NULL;
+
+	while ((link = bgp_table_next(&p->paths, link)) != NULL) {
+		if (path_of(link)->bundle != NULL)
+			set_stale(path_of(link), true);
+	}
+}

@@ -1,0 +1,50 @@
+/*
+ * table.h - hash tables whose links lie in the entries
+ *
+ * For what comes and goes by the hundred thousand and must leave nothing behind: entries are the
+ * owner's, the buckets shrink again. The owner chooses hashes (seeded where a peer chooses keys)
+ * and compares keys. Iteration follows the hashes; they depend on values and seed only.
+ */
+#ifndef DSF_BGP_TABLE_H
+#define DSF_BGP_TABLE_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/memory.h"
+
+struct bgp_link {
+	struct bgp_link *chain;
+	uint32_t hash;
+	uint32_t id; /* the owner's; a place that would be padding otherwise */
+};
+
+struct bgp_table {
+	const struct dsf_memory *memory;
+	struct bgp_link **buckets; /* power of two of them, or NULL while empty */
+	uint32_t buckets_count, count;
+};
+
+static inline void bgp_table_init(struct bgp_table *t, const struct dsf_memory *memory)
+{
+	*t = (struct bgp_table){ .memory = memory };
+}
+
+/* The first entry with that hash, and the next one after it; NULL when there is none. */
+struct bgp_link *bgp_table_first(const struct bgp_table *t, uint32_t hash);
+struct bgp_link *bgp_table_again(const struct bgp_link *link);
+
+/* Adds an entry whose hash is set. False: no memory for the first buckets. */
+bool bgp_table_add(struct bgp_table *t, struct bgp_link *link);
+
+/* Takes an entry out; buckets stay, so that this may happen in an iteration. */
+void bgp_table_remove(struct bgp_table *t, struct bgp_link *link);
+
+/* Gives buckets back that are no longer needed. */
+void bgp_table_trim(struct bgp_table *t);
+
+/* Every entry once: previous NULL is the first; ask for the next one before removing one. */
+struct bgp_link *bgp_table_next(const struct bgp_table *t, const struct bgp_link *previous);
+
+/* Gives the buckets back. */
+void bgp_table_close(struct bgp_table *t);
+
+#endif
