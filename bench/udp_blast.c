@@ -4,7 +4,7 @@
  * usage: udp_blast ADDRESS PORT PAYLOAD-BYTES SECONDS [PACKETS-PER-SECOND]
  *
  * Prints {"sent":N,"refused":N,"seconds":S,"cpu_seconds":S}. The first 8 bytes of each payload are
- * its number, which udp_sink checks.
+ * its number, which udp_sink checks, the next 8 CLOCK_MONOTONIC in ns when it was made.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,12 +20,17 @@
 #define BATCH       32
 #define PAYLOAD_MAX 65000
 
-static double now_seconds(void)
+static uint64_t now_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static double now_seconds(void)
+{
+	return (double)now_ns() / 1e9;
 }
 
 static double cpu_seconds(void)
@@ -101,7 +106,7 @@ int main(int argc, char **argv)
 	fd = connected_socket(argv[1], argv[2]);
 	size = (size_t)atol(argv[3]);
 	rate = argc > 5 ? atof(argv[5]) : 0;
-	if (fd < 0 || size < sizeof(sent) || size > PAYLOAD_MAX) {
+	if (fd < 0 || size < 2 * sizeof(sent) || size > PAYLOAD_MAX) {
 		fprintf(stderr, "udp_blast: bad address or size\n");
 		return 2;
 	}
@@ -112,9 +117,9 @@ int main(int argc, char **argv)
 		int count = allowance(rate, started, sent), done;
 
 		for (int i = 0; i < count; i++) {
-			uint64_t number = sent + (uint64_t)i;
+			uint64_t head[2] = { sent + (uint64_t)i, now_ns() };
 
-			memcpy(batch.payload[i], &number, sizeof(number));
+			memcpy(batch.payload[i], head, sizeof(head));
 		}
 		done = count == 0 ? 0 : sendmmsg(fd, batch.messages, (unsigned)count, 0);
 		if (done < 0 && errno != ENOBUFS && errno != ECONNREFUSED && errno != EAGAIN) {

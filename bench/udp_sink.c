@@ -5,8 +5,9 @@
  *
  * Waits for the first datagram (at most a minute), then until none has come for IDLE-SECONDS.
  * Prints {"received":N,"bytes":N,"missing":N,"duplicated":N,"reordered":N,"dropped":N,
- * "seconds":S,"cpu_seconds":S}: missing below the highest number seen; dropped by this socket's own
- * buffer; seconds from the first to the last datagram.
+ * "seconds":S,"cpu_seconds":S,"delay_us":{"min","mean","max"}}: missing below the highest number
+ * seen; dropped by this socket's own buffer; seconds from the first to the last datagram; delay from
+ * a datagram's making to its taking.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -30,15 +31,21 @@ static uint8_t *seen; /* a bit per number */
 
 static struct {
 	uint64_t received, bytes, duplicated, reordered, highest;
+	uint64_t delay_sum_ns, delay_min_ns, delay_max_ns;
 	uint32_t dropped;
 } total;
 
-static double now_seconds(void)
+static uint64_t now_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static double now_seconds(void)
+{
+	return (double)now_ns() / 1e9;
 }
 
 static double cpu_seconds(void)
@@ -66,15 +73,22 @@ static int bound_socket(int port)
 
 static void count(const struct mmsghdr *m, const uint8_t *bytes)
 {
-	uint64_t number;
+	uint64_t head[2], number, delay_ns;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m->msg_hdr); c != NULL;
 		c = CMSG_NXTHDR((struct msghdr *)&m->msg_hdr, c))
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
 			memcpy(&total.dropped, CMSG_DATA(c), sizeof(total.dropped));
-	if (m->msg_len < sizeof(number))
+	if (m->msg_len < sizeof(head))
 		return;
-	memcpy(&number, bytes, sizeof(number));
+	memcpy(head, bytes, sizeof(head));
+	number = head[0];
+	delay_ns = now_ns() - head[1];
+	if (total.received == 0 || delay_ns < total.delay_min_ns)
+		total.delay_min_ns = delay_ns;
+	if (delay_ns > total.delay_max_ns)
+		total.delay_max_ns = delay_ns;
+	total.delay_sum_ns += delay_ns;
 	total.received++;
 	total.bytes += m->msg_len;
 	if (number < total.highest)
@@ -131,12 +145,15 @@ int main(int argc, char **argv)
 			first = last;
 	}
 	printf("{\"received\":%llu,\"bytes\":%llu,\"missing\":%llu,\"duplicated\":%llu,"
-	       "\"reordered\":%llu,\"dropped\":%u,\"seconds\":%.6f,\"cpu_seconds\":%.6f}\n",
+	       "\"reordered\":%llu,\"dropped\":%u,\"seconds\":%.6f,\"cpu_seconds\":%.6f,"
+	       "\"delay_us\":{\"min\":%.1f,\"mean\":%.1f,\"max\":%.1f}}\n",
 		(unsigned long long)total.received, (unsigned long long)total.bytes,
 		(unsigned long long)(total.received == 0 ? 0
 							 : total.highest + 1 + total.duplicated -
 								   total.received),
 		(unsigned long long)total.duplicated, (unsigned long long)total.reordered,
-		total.dropped, last - first, cpu_seconds());
+		total.dropped, last - first, cpu_seconds(), (double)total.delay_min_ns / 1e3,
+		total.received > 0 ? (double)total.delay_sum_ns / 1e3 / (double)total.received : 0,
+		(double)total.delay_max_ns / 1e3);
 	return 0;
 }
