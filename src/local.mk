@@ -25,6 +25,7 @@ libfabric_la_SOURCES += src/fabric/cell.c src/fabric/cell.h
 libfabric_la_SOURCES += src/fabric/credit.c src/fabric/credit.h
 libfabric_la_SOURCES += src/fabric/packet.c src/fabric/packet.h
 libfabric_la_SOURCES += src/fabric/port.c src/fabric/port.h
+libfabric_la_SOURCES += src/fabric/pressure.c src/fabric/pressure.h
 libfabric_la_SOURCES += src/fabric/reach.c src/fabric/reach.h
 libfabric_la_SOURCES += src/fabric/reasm.c src/fabric/reasm.h
 libfabric_la_SOURCES += src/fabric/spray.c src/fabric/spray.h

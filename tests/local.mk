@@ -36,6 +36,7 @@ UNIT_TESTS += tests/unit/fabric_cell
 UNIT_TESTS += tests/unit/fabric_credit
 UNIT_TESTS += tests/unit/fabric_packet
 UNIT_TESTS += tests/unit/fabric_port
+UNIT_TESTS += tests/unit/fabric_pressure
 UNIT_TESTS += tests/unit/fabric_reach
 UNIT_TESTS += tests/unit/fabric_reasm
 UNIT_TESTS += tests/unit/fabric_spray

@@ -30,6 +30,7 @@ local f = {
 	version = ProtoField.uint8("dsf.version", "Version"),
 	flags = ProtoField.uint8("dsf.flags", "Flags", base.HEX),
 	heard = ProtoField.bool("dsf.heard", "I hear you", 8, nil, 0x01),
+	stop = ProtoField.bool("dsf.stop", "Send me no data", 8, nil, 0x02),
 	cells = ProtoField.uint16("dsf.cells", "Cells"),
 	bytes = ProtoField.uint16("dsf.bytes", "Bytes of cells"),
 	source_switch = ProtoField.uint16("dsf.source_switch", "Source switch"),
@@ -289,6 +290,7 @@ local function add_header(tvb, tree)
 	end
 	item = tree:add(f.flags, tvb(1, 1))
 	local heard = item:add(f.heard, tvb(1, 1))
+	item:add(f.stop, tvb(1, 1))
 	if bit.band(tvb(1, 1):uint(), 1) == 0 then
 		heard:add_proto_expert_info(e.deaf)
 	end

@@ -50,6 +50,7 @@
 #define FABRIC_PACKET_CELLS_MAX 64u
 
 #define FABRIC_TRAIN_HEARD 0x01 /* I hear you */
+#define FABRIC_TRAIN_STOP  0x02 /* send me no data: pressure.h */
 
 #define FABRIC_CELL_LAST      0x01 /* last cell of its packet */
 #define FABRIC_CELL_CONGESTED 0x02 /* met a queue over its mark */

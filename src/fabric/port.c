@@ -123,28 +123,44 @@ static void begin_busy(struct fabric_port *p, dsf_instant now)
 	}
 }
 
+/* Puts trains, one behind the other, at the queue's end. */
+static void append(struct fabric_port *p, struct fabric_frame *first, struct fabric_frame *last,
+	dsf_instant now)
+{
+	if (p->first == NULL)
+		begin_busy(p, now);
+	*(p->first == NULL ? &p->first : &p->last->next) = first;
+	p->last = last;
+}
+
 static struct fabric_frame *append_train(
 	struct fabric_ports *s, struct fabric_port *p, uint32_t stored, dsf_instant now)
 {
 	struct fabric_frame *f = frame_new(s, p, FABRIC_TRAIN_HEADER + stored);
 
-	if (f == NULL)
-		return NULL;
-	if (p->first == NULL) {
-		begin_busy(p, now);
-		p->first = p->last = f;
-	} else {
-		p->last->next = f;
-		p->last = f;
-	}
+	if (f != NULL)
+		append(p, f, f, now);
 	return f;
 }
 
-/* The same train of the queue in a buffer with room for so many bytes more. */
-static struct fabric_frame *make_room(
-	struct fabric_ports *s, struct fabric_port *p, struct fabric_frame *f, uint32_t stored)
+/* The same for data that wait until the peer wants them. */
+static struct fabric_frame *keep_train(
+	struct fabric_ports *s, struct fabric_port *p, uint32_t stored)
 {
-	struct fabric_frame **link = &p->first, *larger;
+	struct fabric_frame *f = frame_new(s, p, FABRIC_TRAIN_HEADER + stored);
+
+	if (f == NULL)
+		return NULL;
+	*(p->kept_first == NULL ? &p->kept_first : &p->kept_last->next) = f;
+	p->kept_last = f;
+	return f;
+}
+
+/* The same train of a queue in a buffer with room for so many bytes more. */
+static struct fabric_frame *make_room(struct fabric_ports *s, struct fabric_port *p,
+	struct fabric_frame **link, struct fabric_frame *f, uint32_t stored)
+{
+	struct fabric_frame *larger;
 
 	if (f->used + stored <= f->capacity)
 		return f;
@@ -163,6 +179,8 @@ static struct fabric_frame *make_room(
 	*link = larger;
 	if (p->last == f)
 		p->last = larger;
+	if (p->kept_last == f)
+		p->kept_last = larger;
 	fabric_frame_free(s, f);
 	return larger;
 }
@@ -189,14 +207,14 @@ uint8_t *fabric_port_push(
 	struct fabric_ports *s, uint32_t port, uint32_t stored, uint32_t wire, dsf_instant now)
 {
 	struct fabric_port *p = &s->ports[port];
-	struct fabric_frame *f = p->last;
+	struct fabric_frame *f = p->stopped ? p->kept_last : p->last;
 
 	assert(p->carrier && stored <= wire);
 	if (f == NULL || s->data_max == 0 || f->used + stored > s->train_max ||
 		(f->data_wire > 0 && f->data_wire + wire > s->data_max))
-		f = append_train(s, p, stored, now);
+		f = p->stopped ? keep_train(s, p, stored) : append_train(s, p, stored, now);
 	else
-		f = make_room(s, p, f, stored);
+		f = make_room(s, p, p->stopped ? &p->kept_first : &p->first, f, stored);
 	if (f == NULL)
 		return NULL;
 	f->data_wire += wire;
@@ -217,11 +235,38 @@ uint8_t *fabric_port_push_control(
 				    (f->data_wire > 0 && f->wire - f->data_wire + stored >
 								 FABRIC_TRAIN_CONTROL_BYTES)))
 		f = f->next;
-	f = f == NULL ? append_train(s, p, stored, now) : make_room(s, p, f, stored);
+	f = f == NULL ? append_train(s, p, stored, now) : make_room(s, p, &p->first, f, stored);
 	if (f == NULL)
 		return NULL;
 	p->counters.control_cells++;
 	return add_cell(s, p, f, stored, stored);
+}
+
+void fabric_port_stop(struct fabric_ports *s, uint32_t port, bool stopped, dsf_instant now)
+{
+	struct fabric_port *p = &s->ports[port];
+	struct fabric_frame *goes = p->first, *first = p->kept_first, *last = p->kept_last;
+
+	if (p->stopped == stopped || !p->carrier)
+		return;
+	p->stopped = stopped;
+	if (stopped) {
+		for (struct fabric_frame *f = p->first; f != NULL; f = f->next)
+			goes = f->wire > f->data_wire ? f : goes;
+		if (goes == NULL || goes->next == NULL)
+			return;
+		p->kept_first = goes->next;
+		p->kept_last = p->last;
+		goes->next = NULL;
+		p->last = goes;
+		return;
+	}
+	p->kept_first = p->kept_last = NULL;
+	if (first == NULL)
+		return;
+	append(p, first, last, now);
+	if (p->timer.place == 0)
+		start_first(s, p);
 }
 
 static uint32_t cell_stored(const uint8_t *cell)
@@ -291,7 +336,8 @@ static void finish_train(struct fabric_ports *s, struct fabric_port *p, struct f
 
 	finish_cells(s, p, f);
 	f->depart = impaired_departure(p, f->depart);
-	header = (struct fabric_train){ .flags = p->heard ? FABRIC_TRAIN_HEARD : 0,
+	header = (struct fabric_train){ .flags = (uint8_t)((p->heard ? FABRIC_TRAIN_HEARD : 0) |
+							   (p->stop ? FABRIC_TRAIN_STOP : 0)),
 		.cells = f->cells,
 		.bytes = (uint16_t)(f->used - FABRIC_TRAIN_HEADER),
 		.source_switch = s->switch_index,
@@ -430,6 +476,7 @@ void fabric_port_carrier(struct fabric_ports *s, uint32_t port, bool up, dsf_ins
 
 	if (p->carrier == up)
 		return;
+	fabric_port_stop(s, port, false, now);
 	p->carrier = up;
 	p->busy_since = p->last_depart = now;
 	p->busy_bytes = 0;

@@ -70,8 +70,13 @@ struct fabric_port {
 	bool carrier;
 	bool heard;        /* what the train's "I hear you" says; kept by reach */
 	bool flush_wanted; /* unlimited: is in the flush list */
+	bool stop;         /* what the train tells the peer: send no data */
+	bool stopped;      /* what the peer told us */
 	struct fabric_frame *first, *last;
-	uint64_t queue_bytes; /* wire bytes in the queue, the train under way included */
+	struct fabric_frame *kept_first, *kept_last; /* stopped: trains that wait for the peer */
+	uint64_t queue_bytes; /* wire bytes in both, the train under way included */
+	uint64_t full_bytes;  /* queue above: who fills it is pushed back */
+	uint64_t stops;       /* times that the peer was told to stop */
 	dsf_instant busy_since;
 	uint64_t busy_bytes;     /* sent since then */
 	dsf_instant last_depart; /* with delay and jitter: keeps order */
@@ -92,8 +97,8 @@ struct fabric_ports {
 	uint16_t switch_index;
 	uint32_t data_max;   /* data bytes of a full train; 0: one cell a frame */
 	uint32_t train_max;  /* bytes of a frame that has more than one cell */
-	uint32_t mark_bytes; /* queue above: cells are flagged, spraying looks elsewhere */
-	uint32_t room_bytes; /* queue above: VOQs wait */
+	uint32_t mark_bytes; /* queue above: cells are flagged */
+	uint32_t room_bytes; /* queue above: spraying looks elsewhere, VOQs wait */
 	uint64_t *
 		telling; /* bitset: ports with a reachability cell in their queue; the owner adds */
 	struct dsf_pool frames, short_frames;
@@ -134,8 +139,12 @@ static inline bool fabric_port_over_mark(const struct fabric_ports *s, uint32_t 
 
 static inline bool fabric_port_has_room(const struct fabric_ports *s, uint32_t port)
 {
-	return s->ports[port].queue_bytes <= s->room_bytes;
+	return !s->ports[port].stopped && s->ports[port].queue_bytes <= s->room_bytes;
 }
+
+/* The peer wants no data, or wants it again. Control cells, and trains that hold some already, go
+ * on; so does the train under way. */
+void fabric_port_stop(struct fabric_ports *s, uint32_t port, bool stopped, dsf_instant now);
 
 /* Ends a change: the deadline is that of a train that will leave then. The owner calls it after it
  * has pushed cells; who doesn't is woken too early, no more. */

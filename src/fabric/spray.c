@@ -88,7 +88,15 @@ static uint32_t turn(struct fabric_spray *s, struct fabric_spray_set *set)
 	return set->ports[set->cursor++];
 }
 
-/* The link with the shortest queue; of equal ones the first of those whose turn comes next. */
+static bool shorter(const struct fabric_port *a, const struct fabric_port *b)
+{
+	if (a->stopped != b->stopped)
+		return b->stopped;
+	return a->queue_bytes < b->queue_bytes;
+}
+
+/* The link with the shortest queue, before any that its peer has stopped; of equal ones the first of
+ * those whose turn comes next. */
 static uint32_t shortest(const struct fabric_spray_set *set, const struct fabric_ports *ports)
 {
 	uint32_t best = set->ports[set->cursor % set->count];
@@ -96,7 +104,7 @@ static uint32_t shortest(const struct fabric_spray_set *set, const struct fabric
 	for (uint32_t i = 1; i < set->count; i++) {
 		uint32_t port = set->ports[(set->cursor + i) % set->count];
 
-		if (ports->ports[port].queue_bytes < ports->ports[best].queue_bytes)
+		if (shorter(&ports->ports[port], &ports->ports[best]))
 			best = port;
 	}
 	return best;
@@ -111,7 +119,7 @@ uint32_t fabric_spray_next(struct fabric_spray *s, uint32_t destination,
 	if (set == NULL)
 		return FABRIC_SPRAY_NONE;
 	port = turn(s, set);
-	return fabric_port_over_mark(ports, port) ? shortest(set, ports) : port;
+	return fabric_port_has_room(ports, port) ? port : shortest(set, ports);
 }
 
 bool fabric_spray_has_room(struct fabric_spray *s, uint32_t destination,

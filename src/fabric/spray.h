@@ -3,8 +3,9 @@
  *
  * Theory. Cells for a destination go evenly over all live links that reach it: in turn, in an
  * order that is drawn anew after each round, so that no pattern in the traffic (every ninth cell
- * is short) falls on one link. A link whose queue is over its mark is passed over while another is
- * not. State exists for destinations that are in use only.
+ * is short) falls on one link. A link whose queue has no room, or whose peer has told it to stop, is
+ * passed over while another does. That mark is below the one at which cells are flagged: while there
+ * are other ways a queue alone is no congestion. State exists for destinations that are in use only.
  */
 #ifndef DSF_FABRIC_SPRAY_H
 #define DSF_FABRIC_SPRAY_H
@@ -33,7 +34,7 @@ void fabric_spray_forget(struct fabric_spray *s, uint32_t destination);
 
 /*
  * The port for the next cell to destination; FABRIC_SPRAY_NONE when no live link reaches it (or
- * memory is short). Where all queues are over their mark it is the one with the shortest queue.
+ * memory is short). Where no queue has room it is the one with the shortest queue.
  */
 uint32_t fabric_spray_next(struct fabric_spray *s, uint32_t destination,
 	const struct fabric_reach *reach, const struct fabric_ports *ports);

@@ -79,6 +79,7 @@ static void init_port(struct node_cells *c, const struct topo_port *port)
 	struct fabric_port *p = &c->ports.ports[port->number];
 
 	p->rate_bps = t->links[port->link].rate_bps;
+	p->full_bytes = t->links[port->link].queue_bytes;
 	p->impairment.loss_ppm = t->links[port->link].loss_ppm;
 	p->impairment.corrupt_ppm = t->links[port->link].corrupt_ppm;
 	p->impairment.jitter_ns = t->links[port->link].jitter_ns;
@@ -185,6 +186,7 @@ int node_cells_init(struct node_cells *c, const struct node_config *config, dsf_
 	c->self = &config->topo->nodes[config->index];
 	c->trace = config->trace;
 	c->memory = config->memory;
+	c->input_port = TOPO_NONE;
 	err = init_tables(c);
 	if (err == 0)
 		err = fabric_ports_init(&c->ports, c->memory, c->self->ports_count,
@@ -196,6 +198,8 @@ int node_cells_init(struct node_cells *c, const struct node_config *config, dsf_
 	if (err == 0)
 		err = fabric_spray_init(&c->spray, c->memory, c->topo->switches_count, config->seed,
 			c->self->switch_index);
+	if (err == 0 && topo_is_fabric_node(c->self->role))
+		err = fabric_pressure_init(&c->pressure, c->memory, c->self->ports_count);
 	if (err < 0) {
 		node_cells_close(c);
 		return err;
@@ -213,6 +217,7 @@ void node_cells_close(struct node_cells *c)
 {
 	size_t counters = c->self->ports_count * sizeof(uint64_t);
 
+	fabric_pressure_close(&c->pressure);
 	fabric_spray_close(&c->spray);
 	fabric_reach_close(&c->reach);
 	fabric_ports_close(&c->ports);
@@ -273,7 +278,8 @@ int node_cells_input(struct node_cells *c, uint32_t port, const struct node_fram
 {
 	struct fabric_train train;
 	const uint8_t *at = frame->bytes + FABRIC_TRAIN_HEADER, *end;
-	int err = fabric_train_decode(&train, frame->bytes, frame->stored);
+	int err = fabric_train_decode(&train, frame->bytes, frame->stored), taken = 0;
+	bool stop;
 
 	if (err == 0 && !c->ports.ports[port].carrier)
 		err = -DSF_E_STATE;
@@ -285,17 +291,18 @@ int node_cells_input(struct node_cells *c, uint32_t port, const struct node_fram
 	c->bytes_rx[port] += frame->size;
 	fabric_reach_heard(&c->reach, port, train.flags & FABRIC_TRAIN_HEARD, now);
 	c->ports.ports[port].heard = fabric_reach_hears(&c->reach, port);
+	stop = train.flags & FABRIC_TRAIN_STOP;
+	c->resumed |= c->ports.ports[port].stopped && !stop;
+	fabric_port_stop(&c->ports, port, stop, now);
 	end = at + train.bytes;
-	for (uint32_t i = 0; i < train.cells; i++) {
-		int taken = input_cell(c, port, at, (size_t)(end - at), cell_fn, owner, now);
-
-		if (taken < 0) {
-			node_count_error(c->errors, taken);
-			return taken;
-		}
-		at += taken;
-	}
-	return 0;
+	c->input_port = port;
+	for (uint32_t i = 0; i < train.cells && taken >= 0; i++, at += taken)
+		taken = input_cell(c, port, at, (size_t)(end - at), cell_fn, owner, now);
+	c->input_port = TOPO_NONE;
+	if (taken >= 0)
+		return 0;
+	node_count_error(c->errors, taken);
+	return taken;
 }
 
 void node_cells_carrier(struct node_cells *c, uint32_t port, bool up, dsf_instant now)
@@ -339,13 +346,13 @@ bool node_cells_next_changed(struct node_cells *c, uint32_t *destination)
 	return true;
 }
 
-static void send_fill(struct node_cells *c, uint32_t port, dsf_instant now)
+static void send_fill(struct node_cells *c, uint32_t port, uint32_t count, dsf_instant now)
 {
 	struct fabric_cell cell = { .kind = FABRIC_CELL_FILL,
 		.source = (uint16_t)c->self->switch_index,
 		.class = FABRIC_CLASS_NC };
 
-	for (uint32_t i = 0; i < FABRIC_REACH_FILL_CELLS; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		uint8_t *at = fabric_port_push_control(&c->ports, port, FABRIC_CELL_HEADER, now);
 
 		if (at != NULL)
@@ -376,16 +383,55 @@ static void send_reach(struct node_cells *c, uint32_t port, dsf_instant now)
 	if (c->ports.ports[port].rate_bps > 0) /* else it leaves when the driver asks */
 		dsf_bitset_add(c->ports.telling, port);
 	if (c->reach.ports[port].fill_wanted)
-		send_fill(c, port, now);
+		send_fill(c, port, FABRIC_REACH_FILL_CELLS, now);
 	c->reach.ports[port].fill_wanted = false;
 }
 
 /* A link has one reachability cell in its queue: what changes meanwhile is told by the next one,
  * when that has left, and not by one cell for each change. */
+/* Tells a peer to send no data, or to go on: by the next train, and there is one. */
+static void tell_stop(struct node_cells *c, uint32_t port, bool stop, dsf_instant now)
+{
+	c->ports.ports[port].stop = stop;
+	c->ports.ports[port].stops += stop;
+	if (c->ports.ports[port].carrier)
+		send_fill(c, port, 1, now);
+}
+
+/* A cell of the port in hand has joined a queue that is full. */
+static void push_back(struct node_cells *c, uint32_t port, dsf_instant now)
+{
+	const struct fabric_port *p = &c->ports.ports[port];
+
+	if (p->queue_bytes > p->full_bytes && c->input_port != TOPO_NONE &&
+		fabric_pressure_add(&c->pressure, port, c->input_port))
+		tell_stop(c, c->input_port, true, now);
+}
+
+/* Who fed queues that have drained may go on. */
+static void relieve(struct node_cells *c, dsf_instant now)
+{
+	const uint64_t *full = c->pressure.full;
+	uint32_t count = c->pressure.ports_count, in;
+
+	if (c->pressure.full_count == 0)
+		return;
+	for (uint32_t out = dsf_bitset_next(full, 0, count); out < count;
+		out = dsf_bitset_next(full, out + 1, count)) {
+		const struct fabric_port *p = &c->ports.ports[out];
+
+		if (p->queue_bytes > p->full_bytes / 2)
+			continue;
+		while ((in = fabric_pressure_remove(&c->pressure, out)) != FABRIC_PRESSURE_NONE)
+			tell_stop(c, in, false, now);
+	}
+}
+
 void node_cells_settle(struct node_cells *c, dsf_instant now)
 {
 	uint32_t port = 0;
 
+	relieve(c, now);
 	while (fabric_reach_next_send(&c->reach, c->ports.telling, &port))
 		send_reach(c, port, now);
 	fabric_ports_settle(&c->ports);
@@ -422,8 +468,11 @@ bool node_cells_forward(
 	if (at == NULL)
 		return false; /* counted by the ports */
 	memcpy(at, raw, stored);
-	if (cell->kind == FABRIC_CELL_DATA && fabric_port_over_mark(&c->ports, port))
+	if (cell->kind != FABRIC_CELL_DATA)
+		return true;
+	if (fabric_port_over_mark(&c->ports, port))
 		at[FABRIC_CELL_AT_FLAGS] |= FABRIC_CELL_CONGESTED;
+	push_back(c, port, now);
 	return true;
 }
 

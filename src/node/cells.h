@@ -8,6 +8,7 @@
 #define DSF_NODE_CELLS_H
 #include "base/err.h"
 #include "fabric/port.h"
+#include "fabric/pressure.h"
 #include "fabric/reach.h"
 #include "fabric/spray.h"
 #include "node/node.h"
@@ -21,6 +22,9 @@ struct node_cells {
 	struct fabric_ports ports;
 	struct fabric_reach reach;
 	struct fabric_spray spray;
+	struct fabric_pressure pressure; /* fabric nodes */
+	uint32_t input_port;             /* where the cell in hand came in; TOPO_NONE: nowhere */
+	bool resumed;                    /* a link may carry data again; the owner clears it */
 	uint32_t fabric_ports_count;
 	uint32_t fabric_carriers; /* fabric ports with carrier */
 	uint64_t *expected; /* bitset: interface nodes that a healthy fabric reaches from here */

@@ -55,6 +55,7 @@ static void view_port(const struct node_cells *c, uint32_t i, node_row_fn row_fn
 		.lost_rx = r->lost,
 		.corrupt_rx = c->corrupt_rx[i],
 		.queue_bytes = p->queue_bytes,
+		.stops_tx = p->stops,
 		.impairment = { .loss_ppm = p->impairment.loss_ppm,
 			.corrupt_ppm = p->impairment.corrupt_ppm,
 			.delay_ns = p->impairment.delay_ns,

@@ -386,6 +386,9 @@ static void settle(struct node_interface *n, dsf_instant now)
 	bool again;
 
 	destinations_changed(n, now);
+	if (n->cells.resumed)
+		fabric_voqs_unblock(&n->voqs);
+	n->cells.resumed = false;
 	node_forward_settle(n, now);
 	while ((packet = fabric_packet_queue_pop(&n->reasm.done)) != NULL)
 		deliver(n, packet, now);

@@ -34,7 +34,8 @@ struct node_row_port {
 	uint64_t dropped_tx;                   /* modelled: queue full, loss, carrier loss */
 	uint64_t lost_rx;                      /* gaps in the link sequence */
 	uint64_t corrupt_rx;
-	uint64_t queue_bytes;              /* waiting to leave */
+	uint64_t queue_bytes; /* waiting to leave */
+	uint64_t stops_tx;    /* fabric ports: times that the peer was told to send no data */
 	struct node_impairment impairment; /* in force; its rate is rate_bps above */
 };
 

@@ -160,7 +160,7 @@ static bool port_row(cJSON *o, const struct topo *t, uint32_t node, const struct
 		       { "cells_rx", r->cells_rx }, { "cell_bytes_tx", r->cell_bytes_tx },
 		       { "cell_bytes_rx", r->cell_bytes_rx }, { "dropped_tx", r->dropped_tx },
 		       { "lost_rx", r->lost_rx }, { "corrupt_rx", r->corrupt_rx },
-		       { "queue_bytes", r->queue_bytes }) &&
+		       { "queue_bytes", r->queue_bytes }, { "stops_tx", r->stops_tx }) &&
 	       add_impairment(o, &r->impairment);
 }
 

@@ -301,6 +301,66 @@ static void short_trains(void)
 	close_ports("short trains");
 }
 
+/* A peer that wants no data gets control cells and what is under way, then all the rest in order. */
+static void stopped(uint64_t rate)
+{
+	uint64_t before;
+
+	see_again();
+	open_ports(2, FABRIC_TRAIN_MAX, rate, 1);
+	for (uint32_t n = 0; n < 200; n++)
+		push(0, n, CELL);
+	fabric_port_stop(&ports, 0, true, now);
+	TAP_OK(!fabric_port_has_room(&ports, 0), "stopped: no room");
+	TAP_EQ(ports.ports[0].queue_bytes, 200 * CELL, "stopped: nothing of the queue is lost");
+	run_until(20000);
+	before = seen.cells;
+	TAP_OK(before > 0 && before < 40, "stopped: the train under way goes on: %" PRIu64 " cells",
+		before);
+	for (uint32_t n = 200; n < 300; n++)
+		push(0, n, CELL);
+	push_control(0, 1);
+	run_until(40000);
+	TAP_OK(seen.control == 1 && seen.cells == before,
+		"stopped: control cells go, data that came later doesn't");
+	fabric_port_stop(&ports, 0, false, now);
+	run_until(80000);
+	TAP_OK(seen.cells == 300 && seen.numbers == 300 && seen.wrong == 0 &&
+			seen.sequence_gaps == 0 && ports.ports[0].queue_bytes == 0,
+		"stopped: then all of it, in order");
+	/* A stop while a train of one cell grows, and carrier loss while data is kept. */
+	push(0, 300, CELL);
+	fabric_port_stop(&ports, 0, true, now);
+	push(0, 301, CELL);
+	fabric_port_carrier(&ports, 0, false, now);
+	TAP_OK(!ports.ports[0].stopped && ports.ports[0].queue_bytes == 0 &&
+			ports.ports[0].counters.discarded_cells == 2,
+		"stopped: carrier loss ends it and takes what was kept");
+	close_ports("stopped");
+}
+
+/* What we tell the peer is in every train. */
+static void stop_flag(void)
+{
+	struct fabric_frame *f;
+	struct fabric_train train;
+
+	open_ports(1, FABRIC_TRAIN_MAX, RATE, 1);
+	for (int stop = 0; stop < 2; stop++) {
+		ports.ports[0].stop = stop;
+		push(0, 0, CELL);
+		now = dsf_time_after(now, 1000);
+		fabric_ports_expire(&ports, now);
+		f = fabric_ports_output(&ports, now);
+		TAP_OK(f != NULL && fabric_train_decode(&train, f->bytes, f->used) == 0 &&
+				!(train.flags & FABRIC_TRAIN_STOP) == !stop,
+			"a train says %s", stop ? "stop" : "go on");
+		if (f != NULL)
+			fabric_frame_free(&ports, f);
+	}
+	close_ports("stop flag");
+}
+
 static void unlimited(void)
 {
 	see_again();
@@ -555,6 +615,9 @@ int main(void)
 	control_first();
 	short_trains();
 	unlimited();
+	stopped(RATE);
+	stopped(0);
+	stop_flag();
 	rates();
 	carrier();
 	wrap();

@@ -122,10 +122,14 @@ static void queues(void)
 
 	open_all(0x1ff, 1);
 	for (uint32_t i = 0; i < PORTS - 2; i++)
-		fill(i, ports.mark_bytes + 512);
+		fill(i, ports.room_bytes + 512);
 	for (uint32_t i = 0; i < 1000; i++)
 		wrong += next() < PORTS - 2;
-	TAP_EQ(wrong, 0, "links over their mark are passed over");
+	TAP_EQ(wrong, 0, "links without room are passed over");
+	fabric_port_stop(&ports, PORTS - 2, true, now);
+	for (uint32_t i = 0; i < 1000; i++)
+		wrong += next() != PORTS - 1;
+	TAP_EQ(wrong, 0, "and one that was told to stop");
 	TAP_OK(fabric_spray_has_room(&spray, DESTINATION, &reach, &ports), "there is room");
 	fill(PORTS - 1, ports.mark_bytes + 512);
 	fill(PORTS - 2, ports.mark_bytes + 512);
@@ -134,7 +138,13 @@ static void queues(void)
 	TAP_OK(!fabric_spray_has_room(&spray, DESTINATION, &reach, &ports), "then none");
 	for (uint32_t i = 0; i < 1000; i++)
 		wrong += next() != PORTS - 1;
-	TAP_EQ(wrong, 0, "where all are over it, the shortest is taken");
+	TAP_EQ(wrong, 0, "where none has room, the shortest is taken");
+	fabric_port_stop(&ports, PORTS - 1, true, now);
+	for (uint32_t i = 0; i < 1000; i++)
+		wrong += next() >= PORTS - 2;
+	TAP_EQ(wrong, 0, "but a stopped one last");
+	fabric_port_stop(&ports, PORTS - 2, false, now);
+	fabric_port_stop(&ports, PORTS - 1, false, now);
 	close_all("queues");
 }
 
