@@ -22,6 +22,7 @@
 #include "sim/run.h"
 #include "topo/file.h"
 #include "topo/fixed.h"
+#include "topo/memory.h"
 
 #define STEP_NS       250u
 #define QUIET_NS      (5u * NS_PER_US) /* without a change for so long: at rest */
@@ -183,7 +184,7 @@ static void compare_with_planner(struct lab *l)
 		if (dsf_bitset_has(l->dead, t->ports[t->links[i].port_a].node) ||
 			dsf_bitset_has(l->dead, t->ports[t->links[i].port_b].node))
 			dsf_bitset_add(l->failed, i);
-	c.fixed = topo_fixed_new(t, l->failed, t->seed);
+	c.fixed = topo_fixed_new(t, l->failed, t->seed, &topo_memory);
 	if (c.fixed == NULL)
 		die("planner", "out of memory");
 	for (uint32_t k = 0; k < SAMPLES; k++) {
