@@ -64,13 +64,45 @@ static bool in_set(const struct explain *e, uint32_t port, const char *set)
 	return false;
 }
 
-/* Does a port's own end say that the link is live? A dead node says nothing. */
-static bool is_live(const struct explain *e, uint32_t port)
+static const cJSON *port_row(const struct explain *e, uint32_t port)
 {
-	const cJSON *row =
-		find_row(e->ports, node_of(e, port)->name, "port", e->topo->ports[port].name);
+	return find_row(e->ports, node_of(e, port)->name, "port", e->topo->ports[port].name);
+}
 
-	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "live"));
+static bool is_true(const cJSON *row, const char *key)
+{
+	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, key));
+}
+
+/* Why a link is no way, from what one end says of it; NULL: this end knows no reason. A dead node
+ * says nothing. */
+static const char *why_not(const struct explain *e, uint32_t port)
+{
+	const cJSON *row = port_row(e, port);
+
+	if (row == NULL)
+		return "dead";
+	if (!is_true(row, "carrier"))
+		return "no carrier";
+	if (is_true(row, "isolated"))
+		return "isolated";
+	if (!is_true(row, "live"))
+		return "silent";
+	return is_true(row, "drained") ? "drained" : NULL;
+}
+
+/* Of both ends: a link that is isolated by one is silent to the other, and so on. */
+static const char *link_why(const struct explain *e, uint32_t port)
+{
+	static const char *const order[] = { "dead", "no carrier", "isolated", "silent",
+		"drained" };
+	const char *a = why_not(e, port), *b = why_not(e, e->topo->ports[port].peer);
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		if ((a != NULL && strcmp(a, order[i]) == 0) ||
+			(b != NULL && strcmp(b, order[i]) == 0))
+			return order[i];
+	return NULL;
 }
 
 /* The input group that a teller's link belongs to, as its rows name it. */
@@ -147,13 +179,13 @@ static bool add_causes(const struct explain *e, uint32_t port, cJSON *o)
 static cJSON *explain_link(const struct explain *e, uint32_t port)
 {
 	cJSON *o = cJSON_CreateObject();
-	const char *state = "unreached";
+	const char *state = "unreached", *why = link_why(e, port);
 	char name[NAME_MAX];
 	bool held;
 
 	name_port(e, port, name);
-	if (!is_live(e, port) || !is_live(e, e->topo->ports[port].peer))
-		state = "down";
+	if (why != NULL)
+		state = strcmp(why, "drained") == 0 ? why : "down";
 	else if (in_set(e, port, "advertised"))
 		state = "told";
 	else if (in_set(e, port, "withdrawn"))
@@ -165,8 +197,8 @@ static cJSON *explain_link(const struct explain *e, uint32_t port)
 	       view_json_add_text(o, "state", state);
 	if (held && strcmp(state, "withheld") == 0)
 		held = add_group(e, port, o);
-	if (held && strcmp(state, "down") == 0)
-		held = add_failure(e, name);
+	if (held && why != NULL)
+		held = view_json_add_text(o, "why", why) && add_failure(e, name);
 	else if (held && strcmp(state, "told") != 0)
 		held = add_causes(e, port, o);
 	if (held)
@@ -294,6 +326,17 @@ static const char *text_of(const cJSON *o, const char *key)
 	return text == NULL ? "-" : text;
 }
 
+static const char *why_text(const char *why)
+{
+	if (strcmp(why, "isolated") == 0)
+		return "isolated: it loses cells, though it has carrier";
+	if (strcmp(why, "silent") == 0)
+		return "an end hears nothing, though it has carrier";
+	if (strcmp(why, "dead") == 0)
+		return "down: a node at its end is dead";
+	return "down";
+}
+
 static void add_link(struct text *x, const cJSON *o, int depth)
 {
 	const char *state = text_of(o, "state"), *link = text_of(o, "link");
@@ -301,8 +344,10 @@ static void add_link(struct text *x, const cJSON *o, int depth)
 	const cJSON *cause;
 
 	add(x, "%*s%s to %s: ", 2 * depth, "", link, text_of(o, "listener"));
-	if (strcmp(state, "down") == 0)
-		add(x, "down\n");
+	if (strcmp(state, "drained") == 0)
+		add(x, "drained\n");
+	else if (strcmp(state, "down") == 0)
+		add(x, "%s\n", why_text(text_of(o, "why")));
 	else if (strcmp(state, "told") == 0)
 		add(x, "%s tells that it reaches %s\n", teller, destination);
 	else if (strcmp(state, "withheld") == 0)
