@@ -154,6 +154,7 @@ dist_wireshark_DATA = scripts/wireshark/dsf.lua scripts/wireshark/metaroce.lua
 
 noinst_LTLIBRARIES += libnode.la
 libnode_la_SOURCES =
+libnode_la_SOURCES += src/node/cabling.c
 libnode_la_SOURCES += src/node/cells.c src/node/cells.h
 libnode_la_SOURCES += src/node/cells_view.c
 libnode_la_SOURCES += src/node/drill.c src/node/drill.h

@@ -22,6 +22,7 @@
 	X(LINK_UNDRAINED, "port", "")                                                              \
 	X(LINK_PEER_DRAINED, "port", "")                                                           \
 	X(LINK_PEER_UNDRAINED, "port", "")                                                         \
+	X(LOOP_DETECTED, "port", "")                                                               \
 	X(SWITCH_DRAINED, "links", "")                                                             \
 	X(SWITCH_UNDRAINED, "links", "")                                                           \
 	X(REACH_CHANGED, "destination", "links")                                                   \

@@ -149,6 +149,9 @@ static struct lab_status_link link_state(
 
 	if (s->links[link].down)
 		return (struct lab_status_link){ LAB_LINK_DOWN, "set down" };
+	if (l->loop)
+		return (struct lab_status_link){ drained ? LAB_LINK_DRAINED : LAB_LINK_DOWN,
+			"a switch's cable to itself" };
 	switch ((enum port_state)(a > b ? a : b)) {
 	case PORT_UNKNOWN:
 	case PORT_UP:
@@ -181,7 +184,8 @@ static bool add_links(const struct supervisor *s, const uint8_t *ports, cJSON *s
 			state = link_state(s, i, ports);
 		if (states != NULL)
 			states[i] = state;
-		none_down = none_down && state.state != LAB_LINK_DOWN;
+		/* A loop is as the lab file has it. */
+		none_down = none_down && (state.state != LAB_LINK_DOWN || s->topo->links[i].loop);
 	}
 	cJSON_AddItemToObject(status, "links", links = lab_status_links(s->topo, states));
 	for (cJSON *link = links->child; link != NULL; link = link->next, index++) {

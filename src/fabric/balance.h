@@ -42,7 +42,8 @@ enum fabric_tier { FABRIC_TIER_NONE, FABRIC_TIER_INTERFACE, FABRIC_TIER_LEAF, FA
 
 /* What is at the other end of a port. */
 struct fabric_peer {
-	enum fabric_tier tier; /* NONE: not a fabric port */
+	enum fabric_tier tier; /* NONE: not a fabric port, or a loop */
+	bool loop;             /* a cable to ourselves: it is heard, but never used */
 	uint16_t switch_index;
 	uint32_t cluster;  /* of a leaf; else unused */
 	uint32_t capacity; /* of the link, in units; at least 1 */

@@ -114,6 +114,7 @@ int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
 	}
 	for (uint32_t i = 0; i < r->ports_count; i++) {
 		r->ports[i].peer_tier = config->peers[i].tier;
+		r->ports[i].loop = config->peers[i].loop;
 		r->ports[i].peer_switch = config->peers[i].switch_index;
 		if (config->peers[i].tier == FABRIC_TIER_INTERFACE)
 			dsf_bitset_add(r->down, i);
@@ -369,11 +370,12 @@ static void update_live(struct fabric_reach *r, uint32_t port, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
 	bool live = p->carrier && p->heard && p->hears_me && !p->isolated;
-	bool usable = live && !p->drained && !p->peer_drained;
+	bool usable = live && !p->loop && !p->drained && !p->peer_drained;
 
 	if (live != p->live) {
 		p->live = live;
-		r->live_count += live ? 1u : ~0u;
+		if (!p->loop)
+			r->live_count += live ? 1u : ~0u;
 		dsf_trace_emit(r->trace, now, live ? DSF_EVENT_LINK_LIVE : DSF_EVENT_LINK_SILENT,
 			r->node, port, 0);
 		change_resort(r, p);
@@ -705,7 +707,7 @@ void fabric_reach_expire(struct fabric_reach *r, dsf_instant now)
 	if (!dsf_time_due(r->refresh_at, now))
 		return;
 	for (uint32_t i = 0; i < r->ports_count; i++)
-		if (r->ports[i].peer_tier != FABRIC_TIER_NONE)
+		if (r->ports[i].peer_tier != FABRIC_TIER_NONE || r->ports[i].loop)
 			refresh_port(r, i, now);
 	settle(r, now);
 	r->refresh_at = dsf_time_after(r->refresh_at, r->refresh_ns);
@@ -807,7 +809,7 @@ void fabric_reach_last_resort(const struct fabric_reach *r, uint32_t destination
 	for (uint32_t i = 0; i < r->ports_count; i++) {
 		const struct fabric_reach_port *p = &r->ports[i];
 
-		if (p->live && p->told != NULL &&
+		if (p->live && !p->loop && p->told != NULL &&
 			(dsf_bitset_has(p->told, destination) ||
 				dsf_bitset_has(p->withheld, destination)))
 			dsf_bitset_add(ports, i);

@@ -70,7 +70,8 @@
 	3776u /* switches in one cell's bitmap: (480 - 4) * 8, in words */
 
 struct fabric_reach_port {
-	enum fabric_tier peer_tier; /* NONE: not a fabric port */
+	enum fabric_tier peer_tier; /* NONE: not a fabric port, or a loop */
+	bool loop;
 	uint16_t peer_switch;
 	bool carrier, heard, hears_me, live, isolated;
 	bool drained, peer_drained; /* asked of this port; the peer's word */

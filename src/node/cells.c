@@ -85,7 +85,7 @@ static void init_port(struct node_cells *c, const struct topo_port *port)
 	p->impairment.jitter_ns = t->links[port->link].jitter_ns;
 	memcpy(p->macs, t->ports[port->peer].mac.bytes, 6);
 	memcpy(p->macs + 6, port->mac.bytes, 6);
-	c->fabric_ports_count++;
+	c->fabric_ports_count += !t->links[port->link].loop;
 }
 
 static uint64_t *new_counters(struct node_cells *c)
@@ -97,14 +97,15 @@ static int init_tables(struct node_cells *c)
 {
 	c->expected = dsf_memory_new(
 		c->memory, DSF_BITSET_WORDS(c->topo->switches_count) * sizeof(uint64_t));
+	c->neighbors = dsf_memory_new(c->memory, c->self->ports_count * sizeof(*c->neighbors));
 	c->frames_rx = new_counters(c);
 	c->bytes_rx = new_counters(c);
 	c->cells_rx_port = new_counters(c);
 	c->cell_bytes_rx = new_counters(c);
 	c->corrupt_rx = new_counters(c);
-	return c->expected == NULL || c->frames_rx == NULL || c->bytes_rx == NULL ||
-			       c->cells_rx_port == NULL || c->cell_bytes_rx == NULL ||
-			       c->corrupt_rx == NULL
+	return c->expected == NULL || c->neighbors == NULL || c->frames_rx == NULL ||
+			       c->bytes_rx == NULL || c->cells_rx_port == NULL ||
+			       c->cell_bytes_rx == NULL || c->corrupt_rx == NULL
 		       ? -DSF_E_NOMEM
 		       : 0;
 }
@@ -116,6 +117,8 @@ static struct fabric_peer peer_of(
 
 	if (port->ethernet)
 		return (struct fabric_peer){ .tier = FABRIC_TIER_NONE };
+	if (t->links[port->link].loop)
+		return (struct fabric_peer){ .tier = FABRIC_TIER_NONE, .loop = true };
 	return (struct fabric_peer){
 		.tier = tier_of(peer->role),
 		.switch_index = (uint16_t)peer->switch_index,
@@ -223,6 +226,7 @@ void node_cells_close(struct node_cells *c)
 	fabric_ports_close(&c->ports);
 	dsf_memory_delete(c->memory, c->expected,
 		DSF_BITSET_WORDS(c->topo->switches_count) * sizeof(uint64_t));
+	dsf_memory_delete(c->memory, c->neighbors, c->self->ports_count * sizeof(*c->neighbors));
 	dsf_memory_delete(c->memory, c->frames_rx, counters);
 	dsf_memory_delete(c->memory, c->bytes_rx, counters);
 	dsf_memory_delete(c->memory, c->cells_rx_port, counters);
@@ -289,6 +293,8 @@ int node_cells_input(struct node_cells *c, uint32_t port, const struct node_fram
 	}
 	c->frames_rx[port]++;
 	c->bytes_rx[port] += frame->size;
+	if (!node_cells_attach(c, port, train.source_switch, train.source_port, now))
+		return 0;
 	fabric_reach_heard(&c->reach, port, train.flags & FABRIC_TRAIN_HEARD, now);
 	c->ports.ports[port].heard = fabric_reach_hears(&c->reach, port);
 	stop = train.flags & FABRIC_TRAIN_STOP;
@@ -305,7 +311,7 @@ int node_cells_input(struct node_cells *c, uint32_t port, const struct node_fram
 	return taken;
 }
 
-void node_cells_carrier(struct node_cells *c, uint32_t port, bool up, dsf_instant now)
+void node_cells_carrier_set(struct node_cells *c, uint32_t port, bool up, dsf_instant now)
 {
 	struct fabric_port *p = &c->ports.ports[port];
 	uint64_t discarded = p->counters.discarded_cells;
@@ -314,7 +320,8 @@ void node_cells_carrier(struct node_cells *c, uint32_t port, bool up, dsf_instan
 		return;
 	fabric_port_carrier(&c->ports, port, up, now);
 	c->link_down_dropped += p->counters.discarded_cells - discarded;
-	c->fabric_carriers += up ? 1u : ~0u;
+	if (!c->reach.ports[port].loop)
+		c->fabric_carriers += up ? 1u : ~0u;
 	dsf_trace_emit(
 		c->trace, now, up ? DSF_EVENT_PORT_UP : DSF_EVENT_PORT_DOWN, c->index, port, 0);
 	fabric_reach_carrier(&c->reach, port, up, now);
@@ -528,9 +535,11 @@ int node_cells_command(struct node_cells *c, const struct node_command *command,
 		if (topo_node_port(c->topo, c->self, command->port)->ethernet)
 			return -DSF_E_UNSUPPORTED;
 		fabric_reach_drain(&c->reach, command->port, command->drained, now);
+		node_cells_enable(c, now);
 		return 0;
 	case NODE_COMMAND_DRAIN_NODE:
 		fabric_reach_drain_all(&c->reach, command->drained, now);
+		node_cells_enable(c, now);
 		return 0;
 	case NODE_COMMAND_WORKLOAD_START:
 	case NODE_COMMAND_WORKLOAD_STOP: break;

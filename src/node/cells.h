@@ -14,6 +14,14 @@
 #include "node/node.h"
 #include "node/row.h"
 
+/* Who is at the other end of a fabric port, as its trains say. */
+struct node_cells_neighbor {
+	bool attached; /* something was heard since the carrier came */
+	uint16_t switch_index, port;
+	bool carrier;  /* the link's; the port's own is less when it is disabled */
+	bool disabled; /* heard itself, until it is drained or the carrier goes */
+};
+
 struct node_cells {
 	const struct topo *topo;
 	const struct topo_node *self;
@@ -29,6 +37,7 @@ struct node_cells {
 	uint32_t fabric_carriers; /* fabric ports with carrier */
 	uint64_t *expected; /* bitset: interface nodes that a healthy fabric reaches from here */
 	const struct dsf_memory *memory;
+	struct node_cells_neighbor *neighbors; /* by port */
 	uint64_t link_down_dropped, unreachable_dropped, corrupt_dropped;
 	uint64_t cells_rx, control_cells_rx;
 	uint64_t *frames_rx, *bytes_rx, *cells_rx_port, *cell_bytes_rx, *corrupt_rx; /* by port */
@@ -48,7 +57,6 @@ void node_cells_close(struct node_cells *c);
 int node_cells_input(struct node_cells *c, uint32_t port, const struct node_frame *frame,
 	node_cell_fn cell_fn, void *owner, dsf_instant now);
 
-void node_cells_carrier(struct node_cells *c, uint32_t port, bool up, dsf_instant now);
 dsf_instant node_cells_deadline(const struct node_cells *c);
 
 /* True when trains have left, so that queues are shorter. */
@@ -81,6 +89,18 @@ static inline bool node_cells_drained(const struct node_cells *c)
 {
 	return c->reach.asked_drained || c->reach.usable_count < c->reach.live_count;
 }
+
+/* cabling.c: a train of this source came in. False: the port has just been disabled for a loop. */
+bool node_cells_attach(struct node_cells *c, uint32_t port, uint16_t source_switch,
+	uint16_t source_port, dsf_instant now);
+/* cabling.c: the link's carrier, in front of node_cells_carrier_set. */
+void node_cells_carrier(struct node_cells *c, uint32_t port, bool up, dsf_instant now);
+/* cabling.c: after a drain began: where a loop was found the port may be heard again. */
+void node_cells_enable(struct node_cells *c, dsf_instant now);
+/* cells.c: the port's own carrier. */
+void node_cells_carrier_set(struct node_cells *c, uint32_t port, bool up, dsf_instant now);
+/* cabling.c: the port against the plan. */
+void node_cells_cabling(const struct node_cells *c, uint32_t port, struct node_row_port *row);
 
 void node_cells_count(const struct node_cells *c, struct node_row_counters *counters);
 void node_cells_view(const struct node_cells *c, enum node_query query, uint32_t filter,

@@ -7,7 +7,13 @@ void node_cells_count(const struct node_cells *c, struct node_row_counters *coun
 {
 	for (uint32_t i = 0; i < c->ports.count; i++) {
 		const struct fabric_port_counters *p = &c->ports.ports[i].counters;
+		struct node_row_port row = { .port = i };
 
+		if (!topo_node_port(c->topo, c->self, i)->ethernet)
+			node_cells_cabling(c, i, &row);
+		counters->cabling_missing += row.missing;
+		counters->cabling_mismatch += row.mismatch;
+		counters->cabling_bogus += row.bogus;
 		counters->cells_tx += p->data_cells;
 		counters->control_cells_tx += p->control_cells;
 		counters->impaired_drops += p->lost_cells;
@@ -62,6 +68,7 @@ static void view_port(const struct node_cells *c, uint32_t i, node_row_fn row_fn
 			.jitter_ns = p->impairment.jitter_ns,
 			.reorder_ppm = p->impairment.reorder_ppm,
 			.silent = p->impairment.silent } };
+	node_cells_cabling(c, i, &row.port);
 	row_fn(user, &row);
 }
 
@@ -140,7 +147,7 @@ static void view_missing(const struct node_cells *c, node_row_fn row_fn, void *u
 	for (uint32_t i = 0; i < c->ports.count; i++) {
 		const struct topo_port *port = topo_node_port(c->topo, c->self, i);
 
-		if (port->ethernet || c->reach.ports[i].live)
+		if (port->ethernet || c->reach.ports[i].live || c->reach.ports[i].loop)
 			continue;
 		row.missing = (struct node_row_missing){ .what = c->ports.ports[i].carrier ? "link"
 											   : "port",

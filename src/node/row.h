@@ -25,6 +25,11 @@ struct node_row_port {
 	bool isolated;
 	bool active; /* fabric ports: live and drained at neither end; Ethernet ports: carrier */
 	bool drained, peer_drained;   /* at this end; at the other */
+	bool disabled;                /* fabric ports: it heard itself */
+	/* Fabric ports against the plan. attached: something was heard since the carrier came, of
+	 * this switch index and port number. */
+	bool attached, missing, mismatch, bogus;
+	uint16_t neighbor_switch, neighbor_port;
 	enum node_drain switch_drain; /* if drained: the whole switch is */
 	uint64_t rate_bps;
 	uint64_t frames_tx, frames_rx; /* frames on the veth (trains or packets) */
@@ -58,6 +63,7 @@ struct node_row_counters {
 	uint64_t credits_sent, credits_received; /* bytes */
 	const uint64_t *errors; /* [DSF_ERR_COUNT], inputs dropped by cause: base/err.h */
 	uint64_t packets_reassembled;
+	uint64_t cabling_missing, cabling_mismatch, cabling_bogus; /* fabric ports, now */
 	uint64_t retransmits, duplicates; /* hosts */
 };
 

@@ -139,6 +139,7 @@ int64_t topo_draft_link(struct topo_draft *d, enum topo_link_kind kind,
 			.hyperport = v[TOPO_SETTING_HYPERPORT] != 0,
 		},
 		.end = { a, b },
+		.expected = { b, a },
 		.origin = origin,
 	};
 	return d->links_count++;

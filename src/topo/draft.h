@@ -54,6 +54,8 @@ struct topo_draft_end {
 struct topo_draft_link {
 	struct topo_link link;        /* ports unset until finish */
 	struct topo_draft_end end[2]; /* a, b */
+	/* What the plan has at the other end of each; node TOPO_NONE: nothing. */
+	struct topo_draft_end expected[2];
 	struct topo_origin origin;
 };
 

@@ -62,12 +62,12 @@ static bool draw_port(const struct topo *t, struct dsf_rng *r, uint32_t *port)
 	uint32_t fabric = 0, pick;
 
 	for (uint32_t i = 0; i < t->links_count; i++)
-		fabric += !t->ports[t->links[i].port_a].ethernet;
+		fabric += !t->ports[t->links[i].port_a].ethernet && !t->links[i].loop;
 	if (fabric == 0)
 		return false;
 	pick = (uint32_t)dsf_rng_below(r, fabric);
 	for (uint32_t i = 0; i < t->links_count; i++) {
-		if (t->ports[t->links[i].port_a].ethernet || pick-- > 0)
+		if (t->ports[t->links[i].port_a].ethernet || t->links[i].loop || pick-- > 0)
 			continue;
 		*port = dsf_rng_below(r, 2) == 0 ? t->links[i].port_a : t->links[i].port_b;
 		return true;

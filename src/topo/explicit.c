@@ -210,13 +210,64 @@ static int check_interface(const struct topo_draft *d, struct topo_origin origin
 	return 0;
 }
 
+/* A switch's cable to itself: a mistake that a lab may have. */
+static bool is_loop(const struct topo_draft *d, const struct topo_draft_end *a,
+	const struct topo_draft_end *b, struct joint *joint)
+{
+	enum topo_role role = d->nodes[a->node].node.role;
+
+	if (a->node != b->node || a->class != TOPO_PORT_FAB || b->class != TOPO_PORT_FAB ||
+		d->fabric.mode != TOPO_FABRIC_DSF ||
+		!(topo_is_interface_node(role) || topo_is_fabric_node(role)))
+		return false;
+	*joint = (struct joint){ role == TOPO_ROLE_SDSW ? TOPO_LINK_SPINE : TOPO_LINK_FABRIC,
+		ROLE_BIT(role), ROLE_BIT(role), true };
+	return true;
+}
+
+/* What the plan has at the other end: NODE:IF, which needn't have a cable, or "none". */
+static int read_expected(const struct topo_draft *d, const struct topo_path *path,
+	const struct topo_slot *slot, const struct joint *joint, struct topo_draft_end *expected)
+{
+	int err;
+
+	if (!slot->given)
+		return 0;
+	if (!joint->cells || d->fabric.mode != TOPO_FABRIC_DSF)
+		return topo_fail(d->reader, path, slot,
+			"only ends of cell links have expected neighbours: leave it out");
+	if (strcmp(slot->item->valuestring, "none") == 0) {
+		expected->node = TOPO_NONE;
+		return 0;
+	}
+	err = read_end(d, path, slot, expected);
+	if (err < 0 || expected->class == TOPO_PORT_FAB)
+		return err;
+	return topo_fail(d->reader, path, slot,
+		"a cell link's neighbour is a switch's fab port, or \"none\"");
+}
+
+static int read_both_expected(struct topo_draft *d, const struct topo_path *path,
+	const struct topo_slot *s, const struct joint *joint, const struct topo_draft_end *first,
+	struct topo_draft_link *l)
+{
+	bool swapped = l->end[0].node != first->node || l->end[0].ordinal != first->ordinal;
+	int err = read_expected(
+		d, path, &s[TOPO_LINK_EXPECTED_A], joint, &l->expected[swapped ? 1 : 0]);
+
+	return err < 0 ? err
+		       : read_expected(d, path, &s[TOPO_LINK_EXPECTED_B], joint,
+				 &l->expected[swapped ? 0 : 1]);
+}
+
 static int read_link(struct topo_draft *d, const struct topo_path *path)
 {
 	struct topo_slot s[TOPO_LINK_COUNT];
 	struct topo_origin origin = { TOPO_ORIGIN_LINK, path->child, 0 };
-	struct topo_draft_end a, b;
+	struct topo_draft_end a, b, first;
 	struct topo_settings settings;
 	const struct joint *joint;
+	struct joint loop;
 	int64_t index;
 	int err = topo_read(d->reader, path, &topo_keys_link, s);
 
@@ -226,9 +277,14 @@ static int read_link(struct topo_draft *d, const struct topo_path *path)
 		err = read_end(d, path, &s[TOPO_LINK_B], &b);
 	if (err < 0)
 		return err;
-	if (a.node == b.node)
-		return topo_fail(d->reader, path, &s[TOPO_LINK_B], "a link from a node to itself");
-	joint = find_joint(d, &a, &b);
+	first = a;
+	joint = is_loop(d, &a, &b, &loop) ? &loop : NULL;
+	if (a.node == b.node && joint == NULL)
+		return topo_fail(d->reader, path, &s[TOPO_LINK_B],
+			"a link from a node to itself: only from one fab port of a cell fabric's "
+			"switch to another");
+	if (joint == NULL)
+		joint = find_joint(d, &a, &b);
 	if (joint == NULL)
 		return topo_fail(d->reader, path, NULL,
 			"wrong roles: no kind of link joins %s %s and %s %s",
@@ -255,7 +311,10 @@ static int read_link(struct topo_draft *d, const struct topo_path *path)
 			settings.value[i] = s[i].number;
 	}
 	index = topo_draft_link(d, joint->kind, &settings, a, b, origin);
-	return index < 0 ? (int)index : 0;
+	if (index < 0)
+		return (int)index;
+	d->links[index].link.loop = joint == &loop;
+	return read_both_expected(d, path, s, joint, &first, &d->links[index]);
 }
 
 static int read_array(struct topo_draft *d, const struct topo_slot *slot,
@@ -337,7 +396,7 @@ static int given_link(const struct topo_draft *d, const struct topo *t,
 		err = read_end(d, path, &s[TOPO_LINK_A], &first);
 	if (err < 0)
 		return err;
-	if (first.node != a->node) {
+	if (first.node != a->node || (t->links[index].loop && first.ordinal != a->ordinal)) {
 		const struct topo_port *swap = a;
 
 		a = b;

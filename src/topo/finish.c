@@ -72,8 +72,13 @@ static void set_port(
 		.plane = end->class == TOPO_PORT_GPU ? end->plane : n->plane,
 		.withhold = TOPO_NONE,
 		.system_port = TOPO_NONE,
+		.expected_node = TOPO_NONE,
 		.ethernet = end->class != TOPO_PORT_FAB || d->fabric.mode == TOPO_FABRIC_ECMP,
 	};
+	if (!p->ethernet) {
+		p->expected_node = l->expected[slot->side].node;
+		p->expected_ordinal = l->expected[slot->side].ordinal;
+	}
 	topo_draft_port_name(end, p->name);
 	if (end->class == TOPO_PORT_ETH && topo_is_interface_node(n->role))
 		p->system_port = n->switch_index * TOPO_PORTS_PER_SWITCH + end->ordinal;
@@ -254,7 +259,7 @@ static int make_below(struct topo *t)
 		const struct topo_node *a = &t->nodes[t->ports[l->port_a].node];
 		const struct topo_node *b = &t->nodes[t->ports[l->port_b].node];
 
-		if (l->kind == TOPO_LINK_FABRIC)
+		if (l->kind == TOPO_LINK_FABRIC && !l->loop)
 			dsf_bitset_add(
 				below + (size_t)b->switch_index * t->switch_words, a->switch_index);
 	}
@@ -263,7 +268,8 @@ static int make_below(struct topo *t)
 		const struct topo_node *a = &t->nodes[t->ports[l->port_a].node];
 		const struct topo_node *b = &t->nodes[t->ports[l->port_b].node];
 
-		for (uint32_t w = 0; l->kind == TOPO_LINK_SPINE && w < t->switch_words; w++)
+		for (uint32_t w = 0; l->kind == TOPO_LINK_SPINE && !l->loop && w < t->switch_words;
+			w++)
 			below[(size_t)b->switch_index * t->switch_words + w] |=
 				topo_below(t, a->switch_index)[w];
 	}

@@ -208,7 +208,8 @@ static bool lives(const struct topo_fixed *f, const struct pass *pass, uint32_t 
 {
 	const struct topo_port *p = &f->t->ports[port];
 
-	return !p->ethernet && !(pass->failures && dsf_bitset_has(f->failed, p->link));
+	return !p->ethernet && !f->t->links[p->link].loop &&
+	       !(pass->failures && dsf_bitset_has(f->failed, p->link));
 }
 
 static bool same_fabric(const struct topo_fixed *f, const struct topo_node *n)

@@ -127,6 +127,8 @@ static const struct topo_key link_keys[TOPO_LINK_COUNT] = {
 	[TOPO_LINK_MAC_A] = STRING("mac_a"),
 	[TOPO_LINK_MAC_B] = STRING("mac_b"),
 	[TOPO_LINK_SYSTEM_PORT] = INT("system_port", 0, UINT32_MAX - 1),
+	[TOPO_LINK_EXPECTED_A] = STRING("expected_a"),
+	[TOPO_LINK_EXPECTED_B] = STRING("expected_b"),
 };
 
 static const struct topo_key fabric_keys[TOPO_FABRIC_COUNT] = {

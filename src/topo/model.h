@@ -74,6 +74,9 @@ struct topo_port {
 	uint32_t withhold;    /* place in its node's forced order of withholding, or TOPO_NONE */
 	uint32_t system_port; /* Ethernet ports of interface nodes; else TOPO_NONE */
 	bool ethernet;        /* false: fabric port, cells */
+	/* Fabric ports: what the plan has at the other end, by node and fab<ordinal>; TOPO_NONE:
+	 * nothing. Unless the file says otherwise, the port that is there. */
+	uint32_t expected_node, expected_ordinal;
 	struct dsf_mac mac;
 	struct dsf_ip6 address; /* Ethernet ports: inside the link's /64; else all zero */
 	uint8_t prefix_length;  /* 64; 0 without address */
@@ -107,6 +110,7 @@ struct topo_link {
 	/* Ethernet: IP bytes; fabric: bytes of a train frame without its Ethernet header. */
 	uint32_t mtu;
 	bool hyperport;
+	bool loop; /* a switch's cable to itself: no data crosses it */
 };
 
 struct topo_fabric {

@@ -43,7 +43,7 @@ static uint64_t node_rate(const struct topo *t, const struct topo_node *n, enum 
 	for (uint32_t k = 0; k < n->ports_count; k++) {
 		const struct topo_link *l = &t->links[topo_node_port(t, n, k)->link];
 
-		if (l->kind == kind)
+		if (l->kind == kind && !l->loop)
 			sum = add_rate(sum, l->rate_bps);
 	}
 	return sum;
@@ -211,7 +211,8 @@ void topo_plan(const struct topo *t, uint32_t cores, struct topo_plan *plan)
 		const struct topo_link *l = &t->links[i];
 
 		plan->kinds[l->kind]++;
-		plan->rates_bps[l->kind] = add_rate(plan->rates_bps[l->kind], l->rate_bps);
+		if (!l->loop)
+			plan->rates_bps[l->kind] = add_rate(plan->rates_bps[l->kind], l->rate_bps);
 	}
 	for (uint32_t i = 0; i < t->ports_count; i++)
 		plan->system_ports += t->ports[i].system_port != TOPO_NONE;

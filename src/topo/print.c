@@ -150,6 +150,20 @@ static void add_port(struct text *x, const struct topo_port *p, char end)
 	add(x, ", \"mac_%c\": \"%s\"", end, dsf_mac_text(&p->mac, mac));
 }
 
+/* Only where the plan has something else than what is there. */
+static void add_expected(struct text *x, const struct topo *t, const struct topo_port *p, char end)
+{
+	const struct topo_port *peer = &t->ports[p->peer];
+
+	if (p->ethernet || (p->expected_node == peer->node && p->expected_ordinal == peer->ordinal))
+		return;
+	if (p->expected_node == TOPO_NONE)
+		add(x, ", \"expected_%c\": \"none\"", end);
+	else
+		add(x, ", \"expected_%c\": \"%s:fab%u\"", end, t->nodes[p->expected_node].name,
+			p->expected_ordinal);
+}
+
 static void add_link(struct text *x, const struct topo *t, const struct topo_link *l)
 {
 	const struct topo_port *a = &t->ports[l->port_a], *b = &t->ports[l->port_b];
@@ -171,6 +185,8 @@ static void add_link(struct text *x, const struct topo *t, const struct topo_lin
 	if (a->system_port != TOPO_NONE || b->system_port != TOPO_NONE)
 		add(x, ", \"system_port\": %u",
 			a->system_port != TOPO_NONE ? a->system_port : b->system_port);
+	add_expected(x, t, a, 'a');
+	add_expected(x, t, b, 'b');
 	add(x, "}");
 }
 

@@ -135,6 +135,56 @@ static bool add_impairment(cJSON *o, const struct node_impairment *i)
 	return view_json_add(o, "impairment", impairment);
 }
 
+/* The port that is heard, or what it says of itself. */
+static const char *neighbor_name(
+	const struct topo *t, const struct node_row_port *r, char name[PORT_NAME_MAX])
+{
+	uint32_t node = r->neighbor_switch < t->switches_count ? t->switch_node[r->neighbor_switch]
+							       : TOPO_NONE;
+
+	if (!r->attached)
+		return NULL;
+	if (node != TOPO_NONE && r->neighbor_port < t->nodes[node].ports_count)
+		return full_port_name(t, t->nodes[node].first_port + r->neighbor_port, name);
+	snprintf(name, PORT_NAME_MAX, "switch %u port %u", r->neighbor_switch, r->neighbor_port);
+	return name;
+}
+
+static const char *expected_name(
+	const struct topo *t, const struct topo_port *p, char name[PORT_NAME_MAX])
+{
+	if (p->expected_node == TOPO_NONE)
+		return NULL;
+	snprintf(name, PORT_NAME_MAX, "%.48s:fab%u", t->nodes[p->expected_node].name,
+		p->expected_ordinal % 10000);
+	return name;
+}
+
+static const char *cabling_name(const struct node_row_port *r)
+{
+	if (r->disabled)
+		return "loop";
+	if (r->bogus)
+		return "bogus";
+	if (r->mismatch)
+		return "mismatch";
+	return r->missing ? "missing" : "ok";
+}
+
+/* Against the plan; what has none (Ethernet ports) has no cabling. */
+static bool add_cabling(
+	cJSON *o, const struct topo *t, const struct topo_port *p, const struct node_row_port *r)
+{
+	bool cells = p != NULL && !p->ethernet;
+	char name[PORT_NAME_MAX];
+
+	return view_json_add_text(o, "admin_state", r->disabled ? "disabled" : "enabled") &&
+	       view_json_add_text(o, "error", r->disabled ? "loop detected" : NULL) &&
+	       view_json_add_text(o, "expected", cells ? expected_name(t, p, name) : NULL) &&
+	       view_json_add_text(o, "neighbor", cells ? neighbor_name(t, r, name) : NULL) &&
+	       view_json_add_text(o, "cabling", cells ? cabling_name(r) : NULL);
+}
+
 static bool port_row(cJSON *o, const struct topo *t, uint32_t node, const struct node_row_port *r)
 {
 	char peer[PORT_NAME_MAX];
@@ -154,6 +204,7 @@ static bool port_row(cJSON *o, const struct topo *t, uint32_t node, const struct
 	       view_json_add_bool(o, "drained", r->drained) &&
 	       view_json_add_bool(o, "peer_drained", r->peer_drained) &&
 	       view_json_add_text(o, "switch_state", drain_name(r->switch_drain)) &&
+	       add_cabling(o, t, port, r) &&
 	       ADD_NUMBERS(o, { "rate_bps", r->rate_bps }, { "frames_tx", r->frames_tx },
 		       { "frames_rx", r->frames_rx }, { "bytes_tx", r->bytes_tx },
 		       { "bytes_rx", r->bytes_rx }, { "cells_tx", r->cells_tx },
@@ -187,6 +238,9 @@ static bool counters_row(
 		       { "cells_lost", r->cells_lost }, { "control_cells_tx", r->control_cells_tx },
 		       { "control_cells_rx", r->control_cells_rx },
 		       { "packets_reassembled", r->packets_reassembled },
+		       { "cabling_missing", r->cabling_missing },
+		       { "cabling_mismatch", r->cabling_mismatch },
+		       { "cabling_bogus", r->cabling_bogus },
 		       { "reassembly_errors", r->reassembly_errors },
 		       { "fabric_link_down_dropped", r->fabric_link_down_dropped },
 		       { "fabric_unreachable_dropped", r->fabric_unreachable_dropped },

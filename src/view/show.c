@@ -10,7 +10,7 @@
 #define ARRAY_COUNT(a)      (sizeof(a) / sizeof(*(a)))
 #define PORT_NAME_MAX       (TOPO_NODE_NAME_MAX + 1 + TOPO_PORT_NAME_MAX + 1)
 #define COMMAND_WORDS_MAX   2u
-#define COMMAND_COLUMNS_MAX 16u
+#define COMMAND_COLUMNS_MAX 17u
 
 /* Of each command: its words, the rows that are its result as they come (or what it makes of
  * several), and the columns of its table. JSON has more than fits a terminal. */
@@ -25,6 +25,7 @@ static const struct command {
 			{ "FABRIC PORTS", "fabric_ports", 0 }, { "LIVE", "fabric_ports_live", 0 },
 			{ "ACTIVE", "fabric_ports_active", 0 },
 			{ "ISOLATED", "fabric_ports_isolated", 0 },
+			{ "MISCABLED", "fabric_ports_miscabled", 0 },
 			{ "DESTINATIONS", "destinations", 0 },
 			{ "REACHED", "destinations_reached", 0 },
 			{ "CUT BY BALANCE", "cut_by_balance", 0 },
@@ -40,7 +41,10 @@ static const struct command {
 	[VIEW_SHOW_TOPOLOGY] = { { "fabric", "topology" }, NODE_QUERY_PORT,
 		{ { "A", "a", 0 }, { "B", "b", 0 }, { "KIND", "kind", 0 },
 			{ "RATE", "rate_bps", VIEW_TABLE_RATE },
-			{ "DELAY", "delay_ns", VIEW_TABLE_TIME }, { "STATE", "state", 0 } } },
+			{ "DELAY", "delay_ns", VIEW_TABLE_TIME }, { "STATE", "state", 0 },
+			{ "A EXPECTS", "a_expected", 0 }, { "A HEARS", "a_actual", 0 },
+			{ "B EXPECTS", "b_expected", 0 }, { "B HEARS", "b_actual", 0 },
+			{ "MATCH", "match", 0 } } },
 	[VIEW_SHOW_SYSTEM_PORT] = { { "systemport" }, NODE_QUERY_SYSTEM_PORT,
 		{ { "NODE", "node", 0 }, { "SYSTEM PORT", "system_port", 0 }, { "PORT", "port", 0 },
 			{ "RATE", "rate_bps", VIEW_TABLE_RATE }, { "SCOPE", "scope", 0 },
@@ -60,9 +64,10 @@ static const struct command {
 			{ "SYSTEM PORT", "system_port", 0 } } },
 	[VIEW_SHOW_PORT] = { { "port" }, NODE_QUERY_PORT,
 		{ { "NODE", "node", 0 }, { "PORT", "port", 0 }, { "PEER", "peer", 0 },
-			{ "CARRIER", "carrier", 0 }, { "LIVE", "live", 0 },
-			{ "ISOLATED", "isolated", 0 }, { "ACTIVE", "active_state", 0 },
-			{ "DRAINED", "drained", 0 }, { "PEER DRAINED", "peer_drained", 0 },
+			{ "ADMIN", "admin_state", 0 }, { "CARRIER", "carrier", 0 },
+			{ "LIVE", "live", 0 }, { "ISOLATED", "isolated", 0 },
+			{ "ACTIVE", "active_state", 0 }, { "DRAINED", "drained", 0 },
+			{ "PEER DRAINED", "peer_drained", 0 },
 			{ "RATE", "rate_bps", VIEW_TABLE_RATE }, { "CELLS TX", "cells_tx", 0 },
 			{ "CELLS RX", "cells_rx", 0 }, { "DROPPED TX", "dropped_tx", 0 },
 			{ "LOST RX", "lost_rx", 0 }, { "IMPAIRED", "impairment", 0 } } },
@@ -261,7 +266,7 @@ static bool sort_voqs(const struct topo *t, cJSON *rows)
 /* What `show fabric` says of one switch. */
 struct summary {
 	const char *state;
-	uint32_t ports, live, active, isolated, destinations, reached, cut;
+	uint32_t ports, live, active, isolated, miscabled, destinations, reached, cut;
 	uint64_t ethernet_bps,
 		fabric_bps; /* of Ethernet ports that are up and fabric links that are active */
 	bool seen;
@@ -323,6 +328,7 @@ static void sum_ports(const struct topo *t, struct summary *all, const cJSON *ro
 		s->live += live;
 		s->active += active;
 		s->isolated += is_true(row, "isolated");
+		s->miscabled += !is_text(row, "cabling", "ok");
 		s->fabric_bps += active ? rate_of(row) : 0;
 	}
 }
@@ -382,6 +388,7 @@ static cJSON *summary_row(const struct topo *t, const struct topo_node *n, const
 		view_json_add_u64(o, "fabric_ports_live", s->live) &&
 		view_json_add_u64(o, "fabric_ports_active", s->active) &&
 		view_json_add_u64(o, "fabric_ports_isolated", s->isolated) &&
+		view_json_add_u64(o, "fabric_ports_miscabled", s->miscabled) &&
 		view_json_add_u64(o, "destinations", s->destinations) &&
 		view_json_add_u64(o, "destinations_reached", s->reached) &&
 		view_json_add_u64(o, "cut_by_balance", s->cut) &&
@@ -459,8 +466,32 @@ static const char *link_state(const cJSON *a, const cJSON *b)
 	return "up";
 }
 
-static cJSON *link_row(const struct topo *t, const struct topo_link *link, const char *state)
+/* What an end of a cell link expects and hears; nothing where its node gave no row. */
+static bool add_end(cJSON *o, const char *expected, const char *actual, const cJSON *row)
 {
+	return view_json_add_text(
+		       o, expected, row != NULL ? view_json_text(row, "expected") : NULL) &&
+	       view_json_add_text(o, actual, row != NULL ? view_json_text(row, "neighbor") : NULL);
+}
+
+static bool add_cabling(
+	cJSON *o, const struct topo *t, const struct topo_link *link, const cJSON **by_port)
+{
+	const cJSON *a = by_port[link->port_a], *b = by_port[link->port_b];
+	bool match = (a == NULL || is_text(a, "cabling", "ok")) &&
+		     (b == NULL || is_text(b, "cabling", "ok"));
+
+	if (!add_end(o, "a_expected", "a_actual", a) || !add_end(o, "b_expected", "b_actual", b))
+		return false;
+	if (t->ports[link->port_a].ethernet || (a == NULL && b == NULL))
+		return view_json_add_text(o, "match", NULL);
+	return view_json_add_bool(o, "match", match);
+}
+
+static cJSON *link_row(const struct topo *t, const struct topo_link *link, const cJSON **by_port)
+{
+	const char *state =
+		link->loop ? "loop" : link_state(by_port[link->port_a], by_port[link->port_b]);
 	const struct topo_port *a = &t->ports[link->port_a], *b = &t->ports[link->port_b];
 	char name_a[PORT_NAME_MAX], name_b[PORT_NAME_MAX];
 	cJSON *o = cJSON_CreateObject();
@@ -471,7 +502,7 @@ static cJSON *link_row(const struct topo *t, const struct topo_link *link, const
 		view_json_add_text(o, "kind", topo_link_kind_name(link->kind)) &&
 		view_json_add_u64(o, "rate_bps", link->rate_bps) &&
 		view_json_add_u64(o, "delay_ns", link->delay_ns) &&
-		view_json_add_text(o, "state", state))
+		view_json_add_text(o, "state", state) && add_cabling(o, t, link, by_port))
 		return o;
 	cJSON_Delete(o);
 	return NULL;
@@ -490,9 +521,7 @@ static cJSON *run_topology(
 		if (show->node != TOPO_NONE && t->ports[link->port_a].node != show->node &&
 			t->ports[link->port_b].node != show->node)
 			continue;
-		if (!view_json_append(result,
-			    link_row(t, link,
-				    link_state(by_port[link->port_a], by_port[link->port_b])))) {
+		if (!view_json_append(result, link_row(t, link, by_port))) {
 			cJSON_Delete(result);
 			result = NULL;
 		}

@@ -23,6 +23,7 @@ static const struct topo_node *self;
 static dsf_instant now;
 static uint32_t peer_switch; /* another RDSW */
 static uint64_t short_frames;
+static uint16_t from_switch = UINT16_MAX, from_port; /* what trains say of their source */
 
 static bool make(enum topo_role role)
 {
@@ -79,9 +80,11 @@ static int input_cell(uint32_t port, const struct fabric_cell *cell, const uint8
 {
 	uint8_t frame[FABRIC_TRAIN_HEADER + FABRIC_CELL_HEADER + 512] = { 0 };
 	uint32_t bytes = FABRIC_CELL_HEADER + cell->stored;
-	struct fabric_train train = {
-		.flags = FABRIC_TRAIN_HEARD, .cells = 1, .bytes = (uint16_t)bytes
-	};
+	struct fabric_train train = { .flags = FABRIC_TRAIN_HEARD,
+		.cells = 1,
+		.bytes = (uint16_t)bytes,
+		.source_switch = from_switch,
+		.source_port = from_port };
 	struct node_frame in = { frame, FABRIC_TRAIN_HEADER + bytes, FABRIC_TRAIN_HEADER + bytes,
 		NODE_CHECKSUM_NONE, 0 };
 
@@ -341,6 +344,110 @@ static void one_telling_at_a_time(void)
 	TAP_EQ(memory.live, 0, "one telling at a time: nothing is left");
 }
 
+static struct node_row_port port_rows[64];
+
+static void take_port(void *user, const struct node_row *row)
+{
+	(void)user;
+	if (row->port.port < 64)
+		port_rows[row->port.port] = row->port;
+}
+
+static const struct node_row_port *look_at(uint32_t port)
+{
+	node_view(node, NODE_QUERY_PORT, TOPO_NONE, take_port, NULL, now);
+	return &port_rows[port];
+}
+
+static const struct node_row_port *hear_from(uint32_t port, uint32_t switch_index, uint32_t number)
+{
+	from_switch = (uint16_t)switch_index;
+	from_port = (uint16_t)number;
+	send_reach(port, 0);
+	from_switch = UINT16_MAX;
+	return look_at(port);
+}
+
+/* Whoever is heard is compared with the plan. An FDSW: its ports lead to the RDSWs. */
+static void cabling(void)
+{
+	const struct topo_port *peers[2];
+	const struct topo_node *rdsw[2], *other;
+	const struct node_row_port *row;
+
+	make(TOPO_ROLE_FDSW);
+	for (uint32_t i = 0; i < 2; i++) {
+		peers[i] = &topo->ports[topo_node_port(topo, self, i)->peer];
+		rdsw[i] = &topo->nodes[peers[i]->node];
+	}
+	other = self;
+	for (uint32_t i = 0; i < topo->nodes_count; i++)
+		if (topo->nodes[i].role == TOPO_ROLE_FDSW && &topo->nodes[i] != self)
+			other = &topo->nodes[i];
+	node_view(node, NODE_QUERY_COUNTERS, TOPO_NONE, count, NULL, now);
+	TAP_EQ(counted.cabling_missing, 2, "cabling: what is planned and isn't there is missing");
+	TAP_OK(!look_at(0)->mismatch, "and no mismatch");
+	all_up();
+	row = hear_from(0, rdsw[0]->switch_index, peers[0]->number);
+	TAP_OK(row->attached && !row->missing && !row->mismatch && !row->bogus, "as planned");
+	row = hear_from(0, rdsw[1]->switch_index, peers[1]->number);
+	TAP_OK(row->mismatch && !row->bogus && row->neighbor_switch == rdsw[1]->switch_index,
+		"another switch: a mismatch");
+	row = hear_from(0, rdsw[0]->switch_index, peers[0]->number + 1);
+	TAP_OK(row->mismatch && !row->bogus, "another port of the right one: a mismatch");
+	row = hear_from(0, rdsw[0]->switch_index, 999);
+	TAP_OK(row->mismatch && !row->bogus, "a port that it can't have: a mismatch");
+	row = hear_from(0, 999, 0);
+	TAP_OK(row->mismatch && row->bogus, "a switch that the lab doesn't have: bogus");
+	row = hear_from(0, other->switch_index, 0);
+	TAP_OK(row->mismatch && row->bogus, "a fabric switch of our own level: bogus");
+	node_view(node, NODE_QUERY_COUNTERS, TOPO_NONE, count, NULL, now);
+	TAP_OK(counted.cabling_missing == 1 && counted.cabling_mismatch == 1 &&
+			counted.cabling_bogus == 1,
+		"they are counted");
+	node_carrier(node, 0, false, now);
+	TAP_OK(look_at(0)->missing && !look_at(0)->mismatch && !look_at(0)->attached,
+		"unplugged it is missing, no mismatch");
+	node_free(node);
+	TAP_EQ(memory.live, 0, "cabling: nothing is left");
+}
+
+/* A fabric switch that hears itself disables both ports; one that is drained leaves them. */
+static void loops(void)
+{
+	struct node_command drain_port = {
+		.kind = NODE_COMMAND_DRAIN_PORT, .port = 0, .drained = true
+	};
+	const struct node_row_port *row;
+	uint32_t port;
+
+	make(TOPO_ROLE_FDSW);
+	all_up();
+	row = hear_from(0, self->switch_index, 1);
+	TAP_OK(row->disabled && !row->carrier && look_at(1)->disabled,
+		"loop: both ports are disabled");
+	TAP_EQ(hear_from(0, self->switch_index, 1)->disabled, true, "and stay so");
+	node_command(node, &drain_port, now);
+	TAP_OK(!look_at(0)->disabled && look_at(0)->carrier && look_at(1)->disabled,
+		"the one that is drained is enabled");
+	TAP_OK(!hear_from(0, self->switch_index, 1)->disabled,
+		"and stays so, though it hears itself");
+	drain_port.drained = false;
+	node_command(node, &drain_port, now);
+	TAP_OK(hear_from(0, self->switch_index, 1)->disabled, "until it isn't drained any more");
+	node_carrier(node, 0, false, now);
+	node_carrier(node, 0, true, now);
+	TAP_OK(!look_at(0)->disabled && look_at(0)->carrier, "down and up: another try");
+	node_free(node);
+	make(TOPO_ROLE_RDSW);
+	all_up();
+	port = fabric_port();
+	row = hear_from(port, self->switch_index, port + 1);
+	TAP_OK(!row->disabled && row->carrier && row->mismatch, "an interface node only tells it");
+	node_free(node);
+	TAP_EQ(memory.live, 0, "loops: nothing is left");
+}
+
 int main(void)
 {
 	struct topo_error err;
@@ -354,6 +461,8 @@ int main(void)
 	wrong_cells();
 	commands();
 	one_telling_at_a_time();
+	cabling();
+	loops();
 	topo_free(topo);
 	return TAP_DONE();
 }

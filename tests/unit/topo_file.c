@@ -237,7 +237,8 @@ static void ranks_are_right(const struct topo *t, const char *name)
 static const char *const good_files[] = { "topologies/mini.json", "topologies/l1-zone.json",
 	"topologies/figures.json", "topologies/l2-zone.json", "tests/topologies/forced.json",
 	"tests/topologies/region.json", "tests/topologies/ecmp.json",
-	"tests/topologies/explicit.json", "tests/topologies/beside.json" };
+	"tests/topologies/explicit.json", "tests/topologies/beside.json",
+	"tests/topologies/miscabled.json" };
 
 static bool same_ports(const struct topo *a, const struct topo *b)
 {
