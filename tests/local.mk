@@ -166,6 +166,7 @@ BATS_TESTS += tests/integration/balance.bats
 BATS_TESTS += tests/integration/capture.bats
 BATS_TESTS += tests/integration/chaos.bats
 BATS_TESTS += tests/integration/completion.bats
+BATS_TESTS += tests/integration/drain.bats
 BATS_TESTS += tests/integration/exec.bats
 BATS_TESTS += tests/integration/fabric.bats
 BATS_TESTS += tests/integration/fidelity.bats
