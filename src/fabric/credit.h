@@ -18,11 +18,13 @@
  * port, together fit into the port's queue. Without it credit piles up at a source whose links are
  * down or busy, and packets behind one that lacks a cell, and all of it comes at once, faster than
  * the port can send. Sources with something under way share the window evenly, so that one that
- * can't send doesn't stop the others. What is lost is forgotten: reassembly tells of packets it
- * gives up (of which nothing came, with the size of others), a request says what its VOQ has spent, which after settle_ns has arrived or never will,
- * and a source that is silent for silent_ns is gone. A VOQ may keep a few credits (voq.h); so many
- * of each source don't count. Grants may be lost too: a source that gets no more for the window's
- * sake is told again what it has.
+ * can't send doesn't stop the others. A VOQ may keep a few credits (voq.h); so many of each source
+ * don't count.
+ *
+ * What is lost is forgotten: reassembly tells of packets it gives up (of those of which nothing
+ * came, by the size of others), a request says what its VOQ has spent, which after settle_ns has
+ * arrived or never will, and a source that is silent for silent_ns is gone. Grants may be lost too:
+ * a source that gets no more for the window's sake is told again what it has.
  *
  * A source that neither asked nor got anything for idle_ns or twice that is forgotten: its VOQ is
  * gone, or states what it needs when it asks again.

@@ -301,7 +301,7 @@ static void short_trains(void)
 	close_ports("short trains");
 }
 
-/* A peer that wants no data gets control cells and what is under way, then all the rest in order. */
+/* A peer that wants no data gets control cells and what is under way, then the rest in order. */
 static void stopped(uint64_t rate)
 {
 	uint64_t before;

@@ -1,6 +1,7 @@
 /*
  * The planner's fixed point. That it is the devices' is shown by tests/sim/fabric_random; here what
- * must hold of it by itself, and how often each draw cuts an interface node off.
+ * must hold of it by itself, and how often each draw cuts an interface node off: a few runs here;
+ * with arguments (`topo_fixed FILE RUNS...`, scripts/check --long) so many of each file.
  */
 #include "topo/fixed.h"
 #include "topo/memory.h"
@@ -12,7 +13,7 @@
 #include "topo/file.h"
 
 #define FAULTS_MAX  8u
-#define LINKS_WORDS DSF_BITSET_WORDS(256u)
+#define LINKS_WORDS DSF_BITSET_WORDS(1u << 17)
 
 static uint64_t failed[LINKS_WORDS];
 
@@ -107,12 +108,16 @@ static void draw_faults(const struct topo *t, struct dsf_rng *rng, uint32_t coun
 }
 
 /* How many of so many runs cut somebody off, by number of failures. */
-static void draws(const char *file, uint32_t runs)
+struct cuts {
+	uint32_t runs, by_faults[2][FAULTS_MAX + 1], sum[2]; /* stratified, random */
+};
+
+static struct cuts draws(const char *file, uint32_t runs)
 {
-	uint32_t cut[2][FAULTS_MAX + 1] = { { 0 } }, sum[2] = { 0, 0 };
+	struct cuts cut = { .runs = runs };
 	struct topo *t = load(file);
 
-	for (uint32_t faults = 1; faults <= FAULTS_MAX; faults++) {
+	for (uint32_t faults = 1; faults <= FAULTS_MAX; faults++)
 		for (uint32_t run = 0; run < runs; run++) {
 			struct dsf_rng rng;
 
@@ -120,26 +125,49 @@ static void draws(const char *file, uint32_t runs)
 			draw_faults(t, &rng, faults);
 			for (int random = 0; random < 2; random++) {
 				t->fabric.draw = random ? TOPO_DRAW_RANDOM : TOPO_DRAW_STRATIFIED;
-				cut[random][faults] += sum_up(t, run + 1).cut > 0;
+				cut.by_faults[random][faults] += sum_up(t, run + 1).cut > 0;
 			}
 		}
-		sum[0] += cut[0][faults];
-		sum[1] += cut[1][faults];
-		printf("# %s, %u failures: of %u runs %u cut somebody off when stratified, %u when "
-		       "random\n",
-			file, faults, runs, cut[0][faults], cut[1][faults]);
+	for (uint32_t faults = 1; faults <= FAULTS_MAX; faults++) {
+		cut.sum[0] += cut.by_faults[0][faults];
+		cut.sum[1] += cut.by_faults[1][faults];
 	}
-	TAP_EQ(cut[0][1], 0, "%s: one failure cuts nobody off when stratified", file);
-	TAP_OK(sum[0] < sum[1],
-		"%s: of %u runs %u cut somebody off when stratified, %u when random", file,
-		FAULTS_MAX * runs, sum[0], sum[1]);
 	topo_free(t);
+	return cut;
 }
 
-int main(void)
+static void print_cuts(const char *file, const struct cuts *cut)
 {
+	for (int random = 0; random < 2; random++) {
+		printf("# %-13s %6u  %-10s", file, cut->runs, random ? "random" : "stratified");
+		for (uint32_t faults = 1; faults <= FAULTS_MAX; faults++)
+			printf(" %7.2f", 100.0 * cut->by_faults[random][faults] / cut->runs);
+		printf("\n");
+	}
+}
+
+static void check_draws(const char *file, uint32_t runs)
+{
+	struct cuts cut = draws(file, runs);
+
+	print_cuts(file, &cut);
+	TAP_EQ(cut.by_faults[0][1], 0, "%s: one failure cuts nobody off when stratified", file);
+	TAP_OK(cut.sum[0] < cut.sum[1] || cut.sum[1] == 0,
+		"%s: of %u runs %u cut somebody off when stratified, %u when random", file,
+		FAULTS_MAX * runs, cut.sum[0], cut.sum[1]);
+}
+
+int main(int argc, char **argv)
+{
+	printf("# share of runs that cut an interface node off, in %%, by failures\n"
+	       "# file            runs  draw             1       2       3       4       5       6"
+	       "       7       8\n");
+	for (int i = 1; i + 1 < argc; i += 2)
+		check_draws(argv[i], (uint32_t)strtoul(argv[i + 1], NULL, 10));
+	if (argc > 1)
+		return TAP_DONE();
 	figures();
-	draws("figures.json", 100);
-	draws("l2-zone.json", 30);
+	check_draws("figures.json", 100);
+	check_draws("l2-zone.json", 30);
 	return TAP_DONE();
 }
