@@ -156,6 +156,7 @@ local function add_reach(tree, payload)
 		return
 	end
 	if bytes == 0 then
+		tree:append_text(", drained")
 		return
 	end
 	local count = add_switches(tree, payload, 4, first, switches, f.reach_bitmap, f.reach_switch)

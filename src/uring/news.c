@@ -157,6 +157,7 @@ static const char *name_of(enum dsf_event_kind kind)
 	case DSF_EVENT_LINK_PEER_UNDRAINED: return "peer_undrained";
 	case DSF_EVENT_SWITCH_DRAINED: return "switch_drained";
 	case DSF_EVENT_SWITCH_UNDRAINED: return "switch_undrained";
+	case DSF_EVENT_LOOP_DETECTED: return "loop_detected";
 	case DSF_EVENT_BALANCE_CUT: return "balance_cut";
 	case DSF_EVENT_BALANCE_BACK: return "balance_back";
 	case DSF_EVENT_NEIGHBOR_UP: return "neighbor_up";
