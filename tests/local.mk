@@ -181,7 +181,7 @@ BATS_TESTS += tests/integration/node.bats
 BATS_TESTS += tests/integration/sim.bats
 BATS_TESTS += tests/integration/uring.bats
 
-EXTRA_DIST += tests/fuzz/corpus tests/sim/seeds tests/sim/drill_balance.json tests/integration/lib.bash tests/integration/traffic.bash tests/memory.h tests/unit/bgp_net.h tests/source.h tests/tap.h tests/topologies $(BATS_TESTS)
+EXTRA_DIST += tests/fuzz/corpus tests/sim/seeds tests/sim/drill_balance.json tests/sim/drill_queues.json tests/integration/lib.bash tests/integration/traffic.bash tests/memory.h tests/unit/bgp_net.h tests/source.h tests/tap.h tests/topologies $(BATS_TESTS)
 
 if FUZZERS
 LDADD = $(FUZZ_LDFLAGS) $(DSF_CORE_LIBS)

@@ -3,9 +3,10 @@
  *
  * Theory. Cells for a destination go evenly over all live links that reach it: in turn, in an
  * order that is drawn anew after each round, so that no pattern in the traffic (every ninth cell
- * is short) falls on one link. A link whose queue has no room, or whose peer has told it to stop, is
- * passed over while another does. That mark is below the one at which cells are flagged: while there
- * are other ways a queue alone is no congestion. State exists for destinations that are in use only.
+ * is short) falls on one link. A link whose queue has no room, or whose peer has told it to stop,
+ * is passed over while another has. That mark is below the one at which cells are flagged: while
+ * there are other ways a queue alone is no congestion. State exists for destinations that are in
+ * use only.
  */
 #ifndef DSF_FABRIC_SPRAY_H
 #define DSF_FABRIC_SPRAY_H

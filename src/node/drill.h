@@ -88,6 +88,7 @@ enum node_drill_breach_kind {
 	NODE_DRILL_DROP,        /* node, counter: got more than before and no fault explains it */
 	NODE_DRILL_CELLS_LINK,  /* port: want cells went in at it, got came out at its peer */
 	NODE_DRILL_CELLS_NODE,  /* node: want cells went in, got came out or were counted */
+	NODE_DRILL_QUEUE,       /* port: its peer was told to stop, got times */
 	NODE_DRILL_WRONG_BYTES, /* flow: got of them */
 	NODE_DRILL_MESSAGES,    /* flow: want were completed, got arrived */
 	NODE_DRILL_LOST,        /* flow: got messages reported failed, without a reason */

@@ -273,6 +273,34 @@ static void misfit(
 		d->misfit[invariant] = breach;
 }
 
+/* Long after the last change, with nothing about but links and nodes that are gone (a slow or silent
+ * link may fill queues for as long as it lasts), balance has taken back what can't be carried. */
+static bool is_calm(const struct node_drill *d)
+{
+	const struct topo_drill *drill = d->config.drill;
+
+	for (uint32_t i = 0; i < drill->faults_count; i++)
+		if (d->active[i] && (drill->faults[i].kind == TOPO_DRILL_LINK_IMPAIR ||
+					    drill->faults[i].kind == TOPO_DRILL_NODE_FREEZE))
+			return false;
+	return d->settled && d->phase > DRILL_BEFORE &&
+	       dsf_time_since(d->changed_at, d->last_look_at) >= d->settle_ns;
+}
+
+static void take_stops(struct node_drill *d, uint32_t port, uint64_t stops)
+{
+	struct drill_port *p = &d->ports[port];
+	uint64_t before = stops < p->stops ? 0 : p->stops; /* restarted */
+
+	p->stops = stops;
+	if (stops > before && is_calm(d))
+		misfit(d, TOPO_DRILL_QUEUES,
+			(struct node_drill_breach){ .kind = NODE_DRILL_QUEUE,
+				.node = d->config.topo->ports[port].node,
+				.port = port,
+				.got = stops - before });
+}
+
 static void take_port(struct node_drill *d, uint32_t node, const struct node_row_port *row)
 {
 	const struct topo_node *n = &d->config.topo->nodes[node];
@@ -289,6 +317,7 @@ static void take_port(struct node_drill *d, uint32_t node, const struct node_row
 	p->active = row->active;
 	p->cells_tx = row->cells_tx;
 	p->cells_rx = row->cells_rx;
+	take_stops(d, n->first_port + row->port, row->stops_tx);
 }
 
 /* Links that may be live are what their ends say. */
@@ -548,6 +577,8 @@ bool node_drill_look_end(struct node_drill *d, dsf_instant now)
 	/* Counters are facts: no later look takes them back. */
 	if (d->misfit[TOPO_DRILL_DROPS].kind != NODE_DRILL_NOTHING)
 		node_drill_breach_set(d, TOPO_DRILL_DROPS, &d->misfit[TOPO_DRILL_DROPS], now);
+	if (d->misfit[TOPO_DRILL_QUEUES].kind != NODE_DRILL_NOTHING)
+		node_drill_breach_set(d, TOPO_DRILL_QUEUES, &d->misfit[TOPO_DRILL_QUEUES], now);
 	d->last_look_at = now;
 	return d->misfit[TOPO_DRILL_LINKS].kind == NODE_DRILL_NOTHING &&
 	       d->misfit[TOPO_DRILL_REACHABILITY].kind == NODE_DRILL_NOTHING;

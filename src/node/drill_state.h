@@ -31,6 +31,7 @@ struct drill_port {
 	bool seen, carrier, live, active;
 	uint64_t cells_tx, cells_rx;
 	uint64_t base_tx, base_rx; /* when the drill began */
+	uint64_t stops;
 };
 
 struct drill_node {

@@ -26,6 +26,7 @@ static const char *const invariant_names[TOPO_DRILL_INVARIANTS] = {
 	[TOPO_DRILL_DROPS] = "drops",
 	[TOPO_DRILL_CELLS] = "cells",
 	[TOPO_DRILL_DELIVERY] = "delivery",
+	[TOPO_DRILL_QUEUES] = "queues",
 	[TOPO_DRILL_STEADY_AFTER] = "steady_after",
 };
 

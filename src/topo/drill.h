@@ -47,6 +47,7 @@ enum topo_drill_invariant {
 	TOPO_DRILL_DROPS,        /* nothing is dropped where no fault explains it */
 	TOPO_DRILL_CELLS,        /* at rest: what went into untouched links and switches came out */
 	TOPO_DRILL_DELIVERY,     /* every message once, in order, with the right bytes */
+	TOPO_DRILL_QUEUES,       /* long after a change no fabric queue is full */
 	TOPO_DRILL_STEADY_AFTER,
 	TOPO_DRILL_INVARIANTS
 };

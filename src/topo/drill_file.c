@@ -75,7 +75,8 @@ static int read_hold(struct reading *r, const struct topo_path *top, const struc
 			word++;
 		if (topo_drill_hold_words[word] == NULL)
 			return topo_fail(&r->reader, &path, NULL,
-				"must be one of links, reachability, drops, cells, delivery");
+				"must be one of links, reachability, drops, cells, delivery, "
+				"queues");
 		r->drill->hold |= 1u << (TOPO_DRILL_LINKS + word);
 	}
 	return 0;

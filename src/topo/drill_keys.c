@@ -13,7 +13,7 @@ static const char *const scope_words[] = { "any", "cross-rdsw", "cross-zone", "c
 static const char *const kind_words[] = { "link down", "link flap", "link impair", "link drain",
 	"node stop", "node kill", "node freeze", "node drain", NULL };
 const char *const topo_drill_hold_words[] = { "links", "reachability", "drops", "cells", "delivery",
-	NULL };
+	"queues", NULL };
 
 static const struct topo_key top_keys[TOPO_DRILL_KEY_COUNT] = {
 	[TOPO_DRILL_KEY_NAME] = { "name", TOPO_VALUE_STRING, true, 0, 0, NULL },

@@ -103,6 +103,7 @@ static bool place_breach(const struct topo *t, const struct node_drill_breach *b
 	case NODE_DRILL_DROP:
 	case NODE_DRILL_CELLS_LINK:
 	case NODE_DRILL_CELLS_NODE:
+	case NODE_DRILL_QUEUE:
 	case NODE_DRILL_WRONG_BYTES:
 	case NODE_DRILL_MESSAGES:
 	case NODE_DRILL_LOST:
@@ -133,6 +134,11 @@ static void count_breach(const struct topo *t, const struct node_drill_breach *b
 		snprintf(text, size,
 			"%s: %" PRIu64 " cells went in, %" PRIu64 " came out or were counted", node,
 			b->want, b->got);
+	else if (b->kind == NODE_DRILL_QUEUE)
+		snprintf(text, size,
+			"%s:%s: %s was told to stop %" PRIu64
+			" times by a full queue, long after the last change",
+			node, port, t->nodes[t->ports[t->ports[b->port].peer].node].name, b->got);
 	else if (b->kind == NODE_DRILL_WRONG_BYTES)
 		snprintf(text, size, "%s to %s: %" PRIu64 " wrong bytes", from, to, b->got);
 	else if (b->kind == NODE_DRILL_MESSAGES)

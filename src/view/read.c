@@ -45,7 +45,8 @@ static int read_port(const struct topo *t, const cJSON *json, struct view_read *
 		.peer_drained = flag(json, "peer_drained"),
 		.cells_tx = view_json_u64(json, "cells_tx"),
 		.cells_rx = view_json_u64(json, "cells_rx"),
-		.lost_rx = view_json_u64(json, "lost_rx") };
+		.lost_rx = view_json_u64(json, "lost_rx"),
+		.stops_tx = view_json_u64(json, "stops_tx") };
 	return 0;
 }
 

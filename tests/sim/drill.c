@@ -134,9 +134,12 @@ static int make_flows(const struct topo *t, const struct topo_drill *drill,
 		uint32_t rdsw = t->ports[topo_endpoint_port(t, i, 0)->peer].node;
 		struct topo_endpoint e = topo_endpoint(t, i);
 
-		endpoints[i] = (struct workload_endpoint){
-			.rank = i, .host = e.host, .rail = e.rail, .rdsw = rdsw
-		};
+		endpoints[i] = (struct workload_endpoint){ .rank = i,
+			.host = e.host,
+			.rail = e.rail,
+			.rdsw = rdsw,
+			.zone = t->nodes[rdsw].zone,
+			.building = t->nodes[rdsw].building };
 	}
 	if (workload_kind_parse(drill->workload_kind, &spec->kind) < 0 ||
 		workload_scope_parse(drill->workload_scope, &scope) < 0)
@@ -345,6 +348,29 @@ static void balance_is_checked(void)
 	topo_free(t);
 }
 
+/* What balance is for: the same failure under load, with it and without. */
+static void balance_bounds_queues(void)
+{
+	struct topo *t = source_topo("topologies/l2-zone.json");
+	struct topo_drill *drill = load_drill(t, "tests/sim/drill_queues.json");
+	struct outcome o;
+
+	if (TAP_OK(drill != NULL, "balance and queues: the drill loads")) {
+		play(t, drill, 1, &o);
+		TAP_EQ(o.verdict, NODE_DRILL_HELD, "Input Balanced Mode on: held");
+		TAP_OK(o.results[TOPO_DRILL_QUEUES].checked, "with queues judged");
+		t->fabric.input_balanced = false;
+		play(t, drill, 1, &o);
+		TAP_EQ(o.verdict, NODE_DRILL_BROKEN, "off: broken");
+		TAP_OK(!o.results[TOPO_DRILL_QUEUES].held &&
+				o.results[TOPO_DRILL_REACHABILITY].held,
+			"found by queues alone");
+		tell_breaches(&o);
+	}
+	topo_drill_free(drill);
+	topo_free(t);
+}
+
 int main(int argc, char **argv)
 {
 	struct topo *t = source_topo("topologies/mini.json");
@@ -357,6 +383,7 @@ int main(int argc, char **argv)
 		a_seed_is_a_run(t);
 		planted_faults_are_found(t);
 		balance_is_checked();
+		balance_bounds_queues();
 	}
 	TAP_EQ(inputs_too_early, 0, "at one instant deadlines come first, with all they set off");
 	topo_free(t);

@@ -48,6 +48,7 @@ enum lie {
 	STAYS_ACTIVE, /* a port of a link that was drained */
 	NOT_DRAINED,  /* a switch that was told to be */
 	DRAIN_LOSES,  /* a packet is lost after a drain */
+	PUSHED_BACK,  /* a full queue, long after anything has changed */
 	DIES_LATER,   /* a link goes down some time after the last heal */
 };
 
@@ -114,7 +115,8 @@ static void tell_ports(struct world *w, uint32_t node)
 			.live = p->ethernet ? carrier(w, p->link) : live(w, port),
 			.active = p->ethernet ? carrier(w, p->link) : active(w, port),
 			.cells_tx = w->loaded && !p->ethernet ? 1000u + swallowed : 0,
-			.cells_rx = w->loaded && !p->ethernet ? 1000 : 0 };
+			.cells_rx = w->loaded && !p->ethernet ? 1000 : 0,
+			.stops_tx = w->lie == PUSHED_BACK && !p->ethernet && w->now.ns > 1800000 };
 		node_drill_row(w->drill, &row);
 	}
 }
@@ -307,6 +309,7 @@ static const struct lied lies[] = {
 	{ "drained at one end only", STAYS_ACTIVE, TOPO_DRILL_LINKS, NODE_DRILL_ACTIVE },
 	{ "a drain that is ignored", NOT_DRAINED, TOPO_DRILL_LINKS, NODE_DRILL_ACTIVE },
 	{ "a drain explains no loss", DRAIN_LOSES, TOPO_DRILL_DROPS, NODE_DRILL_DROP },
+	{ "a full queue without a reason", PUSHED_BACK, TOPO_DRILL_QUEUES, NODE_DRILL_QUEUE },
 	{ "steady, but not for long", DIES_LATER, TOPO_DRILL_STEADY_AFTER, NODE_DRILL_CARRIER },
 };
 
