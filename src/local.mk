@@ -208,6 +208,7 @@ libdsfuring_la_SOURCES += src/uring/control.c src/uring/control.h
 libdsfuring_la_SOURCES += src/uring/fidelity.c src/uring/fidelity.h
 libdsfuring_la_SOURCES += src/uring/guard.c src/uring/guard.h
 libdsfuring_la_SOURCES += src/uring/hold.c src/uring/hold.h
+libdsfuring_la_SOURCES += src/uring/inbound.c src/uring/inbound.h
 libdsfuring_la_SOURCES += src/uring/log.c src/uring/log.h
 libdsfuring_la_SOURCES += src/uring/loop.c src/uring/loop.h
 libdsfuring_la_SOURCES += src/uring/memory.c src/uring/memory.h

@@ -245,9 +245,9 @@ void supervisor_node_signal(struct supervisor_node *n, int signal_number);
 /* Tells the node what is asked of a port. */
 void supervisor_node_impair(struct supervisor_node *n, uint32_t port);
 void supervisor_node_thaw(struct supervisor_node *n);
-/* Members of an impair request; their size. */
-int supervisor_impair_text(
-	char *text, size_t size, const char *port, const struct node_impairment *i);
+/* Members of an impair request about a port, and the way to it; their size. */
+#define SUPERVISOR_IMPAIR_TEXT_MAX 768u
+int supervisor_impair_text(const struct supervisor *s, uint32_t port, char *text, size_t size);
 const char *supervisor_node_state_name(const struct supervisor_node *n);
 void supervisor_write_pids(struct supervisor *s);
 

@@ -293,10 +293,10 @@ static void reap(void *user, uint32_t events)
 static bool impaired_port(const struct supervisor *s, uint32_t port)
 {
 	uint32_t link = s->topo->ports[port].link;
-	int end = s->topo->links[link].port_a == port ? 0 : 1;
 	struct node_impairment own = node_impairment_own(&s->topo->links[link]);
 
-	return !node_impairment_equal(&s->links[link].impairment[end], &own);
+	return !node_impairment_equal(&s->links[link].impairment[0], &own) ||
+	       !node_impairment_equal(&s->links[link].impairment[1], &own);
 }
 
 static void hear_event(
@@ -497,11 +497,8 @@ static void impaired(struct supervisor_job *job)
 
 static void ask_impair(struct supervisor_job *job, struct supervisor_node *n, uint32_t port)
 {
-	const struct topo_port *p = &n->s->topo->ports[port];
-	const struct supervisor_link *link = &n->s->links[p->link];
-	char text[384];
-	int size = supervisor_impair_text(text, sizeof(text), p->name,
-		&link->impairment[n->s->topo->links[p->link].port_a == port ? 0 : 1]);
+	char text[SUPERVISOR_IMPAIR_TEXT_MAX];
+	int size = supervisor_impair_text(n->s, port, text, sizeof(text));
 
 	supervisor_job_ask(job, n, "impair", text, (size_t)size);
 }

@@ -268,15 +268,28 @@ static bool take_term(const struct request *r, struct supervisor_term *term)
 
 /* link */
 
-int supervisor_impair_text(
-	char *text, size_t size, const char *port, const struct node_impairment *i)
+static int impairment_text(char *text, size_t size, const struct node_impairment *i)
 {
 	return snprintf(text, size,
-		"\"op\":\"impair\",\"port\":\"%s\",\"impairment\":{\"loss_ppm\":%" PRIu32
-		",\"corrupt_ppm\":%" PRIu32 ",\"delay_ns\":%" PRIu64 ",\"jitter_ns\":%" PRIu64
-		",\"reorder_ppm\":%" PRIu32 ",\"rate_bps\":%" PRIu64 ",\"silent\":%s}",
-		port, i->loss_ppm, i->corrupt_ppm, i->delay_ns, i->jitter_ns, i->reorder_ppm,
-		i->rate_bps, i->silent ? "true" : "false");
+		"{\"loss_ppm\":%" PRIu32 ",\"corrupt_ppm\":%" PRIu32 ",\"delay_ns\":%" PRIu64
+		",\"jitter_ns\":%" PRIu64 ",\"reorder_ppm\":%" PRIu32 ",\"rate_bps\":%" PRIu64
+		",\"silent\":%s}",
+		i->loss_ppm, i->corrupt_ppm, i->delay_ns, i->jitter_ns, i->reorder_ppm, i->rate_bps,
+		i->silent ? "true" : "false");
+}
+
+int supervisor_impair_text(const struct supervisor *s, uint32_t port, char *text, size_t size)
+{
+	const struct topo_port *p = &s->topo->ports[port];
+	const struct node_impairment *ends = s->links[p->link].impairment;
+	int end = s->topo->links[p->link].port_a == port ? 0 : 1;
+	char out[256], in[256];
+
+	impairment_text(out, sizeof(out), &ends[end]);
+	impairment_text(in, sizeof(in), &ends[1 - end]);
+	return snprintf(text, size,
+		"\"op\":\"impair\",\"port\":\"%s\",\"impairment\":%s,\"inbound\":%s", p->name, out,
+		in);
 }
 
 /* Changes *value when key is there; false: it isn't a number up to max. */
@@ -337,9 +350,8 @@ static void tell_ends(const struct request *r, uint32_t link, bool drains)
 
 	for (int end = 0; job != NULL && end < 2; end++) {
 		const struct topo_port *p = &r->s->topo->ports[ports[end]];
-		char text[384];
-		int size = supervisor_impair_text(
-			text, sizeof(text), p->name, &r->s->links[link].impairment[end]);
+		char text[SUPERVISOR_IMPAIR_TEXT_MAX];
+		int size = supervisor_impair_text(r->s, ports[end], text, sizeof(text));
 
 		if (r->s->nodes[p->node].state != SUPERVISOR_NODE_EXTERNAL)
 			supervisor_job_ask(

@@ -3,9 +3,6 @@
 
 #define RNG_KIND 0x65746865726e6574ull /* "ethernet" */
 
-/* A reordered frame is held for the time of two largest packets, at least for this (ours). */
-#define REORDER_NS_MIN 1000u
-
 int node_ethernet_init(struct node_ethernet *e, const struct dsf_memory *memory,
 	struct fabric_packets *packets, uint32_t count, uint64_t seed, uint64_t id)
 {
@@ -47,27 +44,6 @@ uint64_t node_ethernet_backlog(const struct node_ethernet *e, uint32_t port, dsf
 }
 
 /* Long enough for what follows to overtake. */
-static uint64_t reorder_hold_ns(uint64_t rate_bps)
-{
-	uint64_t packets_ns = dsf_time_of_bytes(2u * FABRIC_PACKET_MAX, rate_bps);
-
-	return packets_ns > REORDER_NS_MIN ? packets_ns : REORDER_NS_MIN;
-}
-
-dsf_instant node_ethernet_departure(const struct node_impairment *i, struct dsf_rng *rng,
-	uint64_t rate_bps, dsf_instant sent_at, dsf_instant *last_depart)
-{
-	dsf_instant at = dsf_time_after(sent_at, i->delay_ns);
-
-	if (i->jitter_ns > 0)
-		at = dsf_time_after(at, dsf_rng_below(rng, i->jitter_ns + 1));
-	at = dsf_time_max(at, *last_depart);
-	if (dsf_rng_chance(rng, i->reorder_ppm))
-		return dsf_time_after(at, reorder_hold_ns(rate_bps));
-	*last_depart = at;
-	return at;
-}
-
 bool node_ethernet_send(
 	struct node_ethernet *e, uint32_t port, struct fabric_packet *packet, dsf_instant now)
 {

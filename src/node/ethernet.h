@@ -12,6 +12,9 @@
 #include "fabric/packet.h"
 #include "node/node.h"
 
+/* A reordered frame is held for the time of two largest packets, at least for this (ours). */
+#define NODE_ETHERNET_REORDER_NS_MIN 1000u
+
 struct node_ethernet_port {
 	bool used, carrier;
 	uint64_t rate_bps;    /* 0: unlimited */
@@ -46,10 +49,29 @@ uint64_t node_ethernet_backlog(const struct node_ethernet *e, uint32_t port, dsf
 bool node_ethernet_send(
 	struct node_ethernet *e, uint32_t port, struct fabric_packet *packet, dsf_instant now);
 
+static inline uint64_t node_ethernet_reorder_ns(uint64_t rate_bps)
+{
+	uint64_t packets_ns = dsf_time_of_bytes(2u * FABRIC_PACKET_MAX, rate_bps);
+
+	return packets_ns > NODE_ETHERNET_REORDER_NS_MIN ? packets_ns
+							 : NODE_ETHERNET_REORDER_NS_MIN;
+}
+
 /* When a frame whose last bit was serialised at sent_at leaves a port of rate_bps: put off by the
  * impairments' delay, jitter and reordering. *last_depart is the port's, kept by this. */
-dsf_instant node_ethernet_departure(const struct node_impairment *i, struct dsf_rng *rng,
-	uint64_t rate_bps, dsf_instant sent_at, dsf_instant *last_depart);
+static inline dsf_instant node_ethernet_departure(const struct node_impairment *i,
+	struct dsf_rng *rng, uint64_t rate_bps, dsf_instant sent_at, dsf_instant *last_depart)
+{
+	dsf_instant at = dsf_time_after(sent_at, i->delay_ns);
+
+	if (i->jitter_ns > 0)
+		at = dsf_time_after(at, dsf_rng_below(rng, i->jitter_ns + 1));
+	at = dsf_time_max(at, *last_depart);
+	if (dsf_rng_chance(rng, i->reorder_ppm))
+		return dsf_time_after(at, node_ethernet_reorder_ns(rate_bps));
+	*last_depart = at;
+	return at;
+}
 
 void node_ethernet_impair(struct node_ethernet *e, uint32_t port,
 	const struct node_impairment *impairment, uint64_t link_rate_bps);

@@ -230,6 +230,9 @@ static void occupy(struct node_host_port *p, uint32_t size, dsf_instant now)
 bool node_host_port_output(
 	struct node_host *h, struct node_host_port *p, struct node_output *out, dsf_instant now)
 {
+	/* Live, the switch at the far end does it, to what the kernel sends as well (uring/inbound). */
+	static const struct node_impairment none;
+	const struct node_impairment *i = h->simulated ? &p->impairment : &none;
 	struct node_host_frame *frame;
 
 	while (dsf_time_due(p->free_at, now) && node_host_port_wants(h, p)) {
@@ -237,13 +240,13 @@ bool node_host_port_output(
 		if (frame == NULL)
 			return false;
 		occupy(p, frame->size, now);
-		if (p->impairment.silent || dsf_rng_chance(&p->rng, p->impairment.loss_ppm)) {
+		if (i->silent || dsf_rng_chance(&p->rng, i->loss_ppm)) {
 			p->impaired++;
 			p->view.dropped_tx++;
 			node_host_frame_give(h, frame);
 			continue;
 		}
-		if (dsf_rng_chance(&p->rng, p->impairment.corrupt_ppm)) {
+		if (dsf_rng_chance(&p->rng, i->corrupt_ppm)) {
 			p->corrupted++;
 			p->view.dropped_tx++;
 			node_host_frame_give(h, frame);
@@ -252,7 +255,7 @@ bool node_host_port_output(
 		out->kind = NODE_OUTPUT_FRAME;
 		out->port = p->number;
 		out->depart = node_ethernet_departure(
-			&p->impairment, &p->rng, p->rate_bps, p->free_at, &p->last_depart);
+			i, &p->rng, p->rate_bps, p->free_at, &p->last_depart);
 		out->head = frame->bytes;
 		out->head_size = frame->stored;
 		out->size = frame->size;

@@ -6,7 +6,7 @@
  * what they say:
  *
  *   {"id":1,"op":"view","query":"port","filter":N}   -> {"id":1,"result":[...]}
- *   {"id":2,"op":"impair","port":"fab0","impairment":{...}}
+ *   {"id":2,"op":"impair","port":"fab0","impairment":{...},"inbound":{...}?}
  *   {"id":8,"op":"drain","port":"fab0","drained":true}   without port: all fabric ports
  *   {"id":3,"op":"workload","spec":{...}}   {"id":4,"op":"workload_stop"}
  *   {"id":5,"op":"fidelity","reset":true}   {"id":6,"op":"now"}   {"id":7,"op":"stop"}

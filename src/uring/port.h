@@ -18,6 +18,7 @@
 #include "uring/buffers.h"
 #include "uring/clock.h"
 #include "uring/fidelity.h"
+#include "uring/inbound.h"
 #include "uring/loop.h"
 
 #define URING_PORT_RECEIVE_BYTES (8 * 1024 * 1024)
@@ -54,6 +55,7 @@ struct uring_port {
 	struct msghdr receive;  /* template for multishot recvmsg */
 	dsf_instant arrived_at; /* the last arrival: stamps of one port never run backwards */
 	uint32_t refused;       /* sends that failed since the last settle */
+	struct uring_inbound inbound;
 };
 
 /* What came in: bytes lie in the buffer that was parsed. */

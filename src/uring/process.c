@@ -149,15 +149,15 @@ static void receive(
 		return; /* nothing was read: the receive has ended and is armed again */
 	bytes = uring_buffers_take(port->buffers, id);
 	err = uring_port_parse(port, &p->clock, bytes, (uint32_t)cqe->res, &a);
-	if (err < 0)
+	if (err < 0) {
 		drop_unreadable(p, port, err);
-	else
+	} else if (uring_inbound_pass(&port->inbound, &a.due)) {
 		err = uring_hold_push(
 			&p->hold, port->buffers, id, port->config.number, &a, p->clock.last);
-	if (err == 0)
-		return;
-	if (err == -DSF_E_FULL || err == -DSF_E_NOMEM)
+		if (err == 0)
+			return;
 		p->fidelity.drops[URING_DROP_SOCKET]++;
+	}
 	uring_buffers_give(port->buffers, id);
 }
 

@@ -172,6 +172,11 @@ static void handle_view(struct uring_process *p, double id, const cJSON *request
 	}
 	uring_process_collect_drops(p);
 	driver.emulator_drops = p->fidelity.past_drops + uring_fidelity_drops(&p->fidelity);
+	driver.impaired_drops = driver.corrupt_drops = 0;
+	for (uint32_t i = 0; i < p->ports_count; i++) {
+		driver.impaired_drops += p->ports[i].inbound.lost;
+		driver.corrupt_drops += p->ports[i].inbound.corrupted;
+	}
 	driver.nic_drops = p->fidelity.past_nic_drops + p->fidelity.nic_drops;
 	now = uring_process_catch_up(p);
 	view_rows_begin(&rows, p->topo, &driver);
@@ -181,6 +186,7 @@ static void handle_view(struct uring_process *p, double id, const cJSON *request
 
 static void handle_impair(struct uring_process *p, double id, const cJSON *request)
 {
+	const cJSON *inbound = cJSON_GetObjectItemCaseSensitive(request, "inbound");
 	struct node_command command;
 
 	memset(&command, 0, sizeof(command));
@@ -189,7 +195,9 @@ static void handle_impair(struct uring_process *p, double id, const cJSON *reque
 	if (command.port == TOPO_NONE)
 		answer_error(p, id, "impair: no such port");
 	else if (!read_impairment(cJSON_GetObjectItemCaseSensitive(request, "impairment"),
-			 &command.impairment))
+			 &command.impairment) ||
+		 (inbound != NULL &&
+			 !read_impairment(inbound, &p->ports[command.port].inbound.impairment)))
 		answer_error(p, id, "impair: impossible impairment");
 	else
 		answer_status(p, id, node_command(p->node, &command, uring_process_catch_up(p)));

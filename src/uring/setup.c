@@ -103,6 +103,7 @@ static int open_port(struct uring_process *p, uint32_t number)
 		c.kind == URING_PORT_FABRIC ? &p->trains : &p->packets);
 	if (err < 0)
 		log_err("port %s: %s", c.name, uring_err_text(err));
+	uring_inbound_init(&p->ports[number].inbound, p->topo, p->self, number);
 	return err;
 }
 

@@ -20,7 +20,9 @@
 
 /* What the driver counts beside the node; goes into the counters row. */
 struct view_driver_counts {
-	uint64_t nic_drops;      /* tbf qdisc towards hosts: a modelled loss */
+	uint64_t nic_drops; /* tbf qdisc towards hosts: a modelled loss */
+	uint64_t impaired_drops,
+		corrupt_drops;   /* on the way in from hosts: beside the node's own */
 	uint64_t emulator_drops; /* the emulator's own: never part of the model */
 };
 

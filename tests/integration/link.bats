@@ -315,3 +315,55 @@ impairment()
 	[ "$(impairment b0-z0-p1-fdsw1 fab2)" = '{"jitter_ns":40}' ]
 	dsf status "$LAB" --json | jq -e 'all(.links[]; has("impairment") | not)'
 }
+
+# Datagrams that h3's kernel has got for a port nobody listens on.
+refused()
+{
+	dsf exec b0-z0-h3 --lab "$LAB" -- awk '$1 == "Udp6NoPorts" { print $2 }' /proc/net/snmp6
+}
+
+# send: 20 datagrams of h0's kernel to h3; how many came
+send()
+{
+	local before
+
+	before=$(refused)
+	dsf exec b0-z0-h0 --lab "$LAB" -- bash -c \
+		"for i in {1..20}; do echo x >/dev/udp/$target/9; done 2>/dev/null" || true
+	sleep 1
+	echo $(($(refused) - before))
+}
+
+@test "what a host's kernel sends is impaired too, one way or both" {
+	target=$(address "$LAB" b0-z0-h3 gpu0p0)
+	pings "$target"
+	[ "$(send)" -eq 20 ]
+	before=$(dsf show counters --node b0-z0-p0-rdsw0 --lab "$LAB" --json | jq '.[0].impaired_drops')
+	dsf link impair b0-z0-h0:gpu0p0 --loss 100% --lab "$LAB"
+	[ "$(send)" -eq 0 ]
+	after=$(dsf show counters --node b0-z0-p0-rdsw0 --lab "$LAB" --json | jq '.[0].impaired_drops')
+	[ "$after" -ge $((before + 20)) ]
+	dsf link reset b0-z0-h0:gpu0p0 --lab "$LAB"
+	dsf link impair b0-z0-h0:gpu0p0 --silent --lab "$LAB" # what leaves the host
+	[ "$(send)" -eq 0 ]
+	dsf link reset b0-z0-h0:gpu0p0 --lab "$LAB"
+	dsf link impair b0-z0-h0:gpu0p0 --loss 40% --lab "$LAB"
+	dsf node restart b0-z0-p0-rdsw0 --lab "$LAB" # it is told again
+	[ "$(send)" -lt 20 ]
+	dsf link reset b0-z0-h0:gpu0p0 --lab "$LAB"
+	dsf link impair b0-z0-p0-rdsw0:eth0 --silent --lab "$LAB" # what leaves the switch
+	[ "$(send)" -eq 20 ]
+	dsf link reset b0-z0-h0:gpu0p0 --lab "$LAB"
+	run -0 dsf run write --hosts b0-z0-h0:gpu0,b0-z0-h3:gpu0 --size 64K --lab "$LAB" --json
+}
+
+@test "a delay of a host's link is there on both ways, for its kernel and for RDMA" {
+	target=$(address "$LAB" b0-z0-h3 gpu0p0)
+	rtt() { dsf exec b0-z0-h0 --lab "$LAB" -- ping -q -c 10 -i 0.02 "$target" | sed -n 's|^rtt .* = \([0-9]*\)\..*|\1|p'; }
+	pings "$target"
+	before=$(rtt)
+	dsf link impair b0-z0-h0:gpu0p0 --delay 500msw --lab "$LAB"
+	after=$(rtt) # at least both delays, however slow the machine is
+	[ $((after - before)) -ge 900 ] || [ "$after" -ge 1000 ]
+	dsf link reset b0-z0-h0:gpu0p0 --lab "$LAB"
+}
