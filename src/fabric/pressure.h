@@ -9,8 +9,8 @@
  * and descend once (reach.h) and an interface node never stops anybody, so stops form no ring and
  * every queue drains in the end.
  *
- * A queue may exceed its mark by what is on its way on the links that feed it: their delay both ways
- * and the trains that were being sent. Nothing is dropped for that.
+ * A queue may exceed its mark by what is on its way on the links that feed it: their delay both
+ * ways and the trains that were being sent. Nothing is dropped for that.
  */
 #ifndef DSF_FABRIC_PRESSURE_H
 #define DSF_FABRIC_PRESSURE_H

@@ -95,8 +95,8 @@ static bool shorter(const struct fabric_port *a, const struct fabric_port *b)
 	return a->queue_bytes < b->queue_bytes;
 }
 
-/* The link with the shortest queue, before any that its peer has stopped; of equal ones the first of
- * those whose turn comes next. */
+/* The link with the shortest queue, before any whose peer has stopped it; of equal ones the first
+ * of those whose turn comes next. */
 static uint32_t shortest(const struct fabric_spray_set *set, const struct fabric_ports *ports)
 {
 	uint32_t best = set->ports[set->cursor % set->count];

@@ -273,7 +273,7 @@ static void misfit(
 		d->misfit[invariant] = breach;
 }
 
-/* Long after the last change, with nothing about but links and nodes that are gone (a slow or silent
+/* Long after the last change, with nothing about but links and nodes that are gone (a slow or mute
  * link may fill queues for as long as it lasts), balance has taken back what can't be carried. */
 static bool is_calm(const struct node_drill *d)
 {

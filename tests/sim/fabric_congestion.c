@@ -61,21 +61,25 @@ static void open_lab(uint32_t count, bool balanced, const char *what, uint64_t s
 		balanced ? "on" : "off", seed);
 }
 
+static void add_flow(uint32_t source, uint32_t target)
+{
+	struct generator_flow flow = { .source = source,
+		.target = target,
+		.size = 4174,
+		.dscp = 50,
+		.ecn = 2,
+		.start = sim_now(lab.sim),
+		.stop = DSF_NEVER };
+
+	generator_add(&flow);
+}
+
 static void load(void)
 {
 	uint32_t count = lab.topo->endpoints_count;
 
-	for (uint32_t i = 0; i < count; i++) {
-		struct generator_flow flow = { .source = i,
-			.target = (i + count / clusters) % count,
-			.size = 4174,
-			.dscp = 50,
-			.ecn = 2,
-			.start = sim_now(lab.sim),
-			.stop = DSF_NEVER };
-
-		generator_add(&flow);
-	}
+	for (uint32_t i = 0; i < count; i++)
+		add_flow(i, (i + count / clusters) % count);
 	generator_kick(lab.sim);
 	lab_run(&lab, 60 * NS_PER_US);
 }
@@ -275,6 +279,55 @@ static void halves(uint64_t seed)
 		off.mean, on.mean);
 }
 
+/* Two leaves fill both ports of a third, which loses one of its two links (or has one slowed down
+ * at the far end, so that nobody but the cells can tell): it grants what is left. */
+static void narrow(bool slow, uint64_t seed)
+{
+	struct node_impairment impairment = { .rate_bps = 100000000000ull };
+	uint32_t target, port;
+	uint64_t stops, full;
+	struct outcome o;
+
+	lab_open(&lab, "mini.json", seed);
+	clusters = 1;
+	snprintf(name, sizeof(name), "a leaf's link %s, seed %" PRIu64,
+		slow ? "is slow at the far end" : "down", seed);
+	target = lab_node(&lab, TOPO_ROLE_RDSW, 0);
+	port = lab_fabric_port(&lab, target, 0);
+	full = lab.topo->links[lab.topo->ports[port].link].queue_bytes;
+	for (uint32_t i = 0, to = 0; to < 2 && i < lab.topo->endpoints_count; i++) {
+		if (lab.topo->ports[topo_endpoint_port(lab.topo, i, 0)->peer].node != target)
+			continue;
+		add_flow(lab.topo->endpoints_count / 2 + to++, i); /* behind two other leaves */
+	}
+	generator_kick(lab.sim);
+	lab_run(&lab, 60 * NS_PER_US);
+	if (slow)
+		lab_impair(&lab, lab.topo->ports[port].peer, &impairment);
+	else
+		sim_link_set(lab.sim, lab.topo->ports[port].link, false);
+	(void)watch_for(FOLLOW_NS);
+	o = measure(200 * NS_PER_US);
+	tell("after it", &o);
+	stops = o.first.stops + o.second.stops;
+	LAB_OK(lost_of(&o.lost) == 0, "%s: nothing is lost", name);
+	if (slow) {
+		/* Full queues push back (else it would grow for ever), and flagged cells slow the
+		 * sources down until few have to (82 stops without). */
+		LAB_OK(longest(&o.first) <= 2 * full && longest(&o.second) <= 2 * full,
+			"%s: a full queue pushes back: %" PRIu64 " bytes at most", name,
+			longest(&o.second));
+		LAB_OK(stops < 20, "%s: %" PRIu64 " times", name, stops);
+	} else {
+		LAB_OK(longest(&o.second) < full / 2 && stops == 0,
+			"%s: the leaf grants what its links carry: queues of %" PRIu64
+			" bytes, %" PRIu64 " stops",
+			name, longest(&o.second), stops);
+		LAB_OK(o.mean > 200, "%s: and no less: %.1f Gbit/s each", name, o.mean);
+	}
+	lab_close(&lab);
+}
+
 /* The busiest link of the published network, with and without its published failures. */
 static struct busy {
 	uint64_t before, most;
@@ -373,6 +426,8 @@ static void test(uint64_t seed)
 	classes(seed);
 	halves(seed);
 	figures(seed);
+	narrow(false, seed);
+	narrow(true, seed);
 }
 
 int main(int argc, char **argv)
