@@ -148,8 +148,8 @@ void fabric_credit_port(struct fabric_credits *s, uint32_t system_port, uint64_t
 void fabric_credit_fabric(struct fabric_credits *s, bool live, uint64_t rate_bps, dsf_instant now);
 
 /* A request came: the VOQ will have needed total in all, of which waiting are still in its queue
- * and the rest is spent. 0, -DSF_E_UNKNOWN (no such port here), -DSF_E_BADFIELD (a total beyond any),
- * -DSF_E_PEER (more at once than a request can state), -DSF_E_STALE (an older epoch) or
+ * and the rest is spent. 0, -DSF_E_UNKNOWN (no such port here), -DSF_E_BADFIELD (a total beyond
+ * any), -DSF_E_PEER (more at once than a request can state), -DSF_E_STALE (an older epoch) or
  * -DSF_E_FULL. */
 int fabric_credit_request(struct fabric_credits *s, const struct fabric_credit_key *key,
 	uint32_t epoch, uint64_t total, uint32_t waiting, dsf_instant now);

@@ -1,13 +1,13 @@
 /*
  * pressure.h - push-back: whom a fabric node tells to send it no more
  *
- * Theory. A fabric node can't refuse a cell that has come, so it stops who sends: a link whose cells
- * found an output queue full is told to stop, by a flag in every train that goes the other way, and
- * to go on when the queue has drained to half. Links that feed other queues aren't touched. A
- * stopped link keeps its data; control cells go on. Who sprays passes it over; when all its links
- * are stopped or full, its own queues fill and push back in turn, or its VOQs wait. Cells climb once
- * and descend once (reach.h) and an interface node never stops anybody, so stops form no ring and
- * every queue drains in the end.
+ * Theory. A fabric node can't refuse a cell that has come, so it stops who sends: a link whose
+ * cells found an output queue full is told to stop, by a flag in every train that goes the other
+ * way, and to go on when the queue has drained to half. Links that feed other queues aren't
+ * touched. A stopped link keeps its data; control cells go on. Who sprays passes it over; when all
+ * its links are stopped or full, its own queues fill and push back in turn, or its VOQs wait. Cells
+ * climb once and descend once (reach.h) and an interface node never stops anybody, so stops form no
+ * ring and every queue drains in the end.
  *
  * A queue may exceed its mark by what is on its way on the links that feed it: their delay both
  * ways and the trains that were being sent. Nothing is dropped for that.
