@@ -230,7 +230,7 @@ static void occupy(struct node_host_port *p, uint32_t size, dsf_instant now)
 bool node_host_port_output(
 	struct node_host *h, struct node_host_port *p, struct node_output *out, dsf_instant now)
 {
-	/* Live, the switch at the far end does it, to what the kernel sends as well (uring/inbound). */
+	/* Live, the switch at the far end does it, to what the kernel sends too: uring/inbound. */
 	static const struct node_impairment none;
 	const struct node_impairment *i = h->simulated ? &p->impairment : &none;
 	struct node_host_frame *frame;

@@ -164,6 +164,24 @@ total()
 	wait_until 10 live_is "$healthy"
 }
 
+@test "a link and an FDSW are drained under load: nothing is lost, and they come back" {
+	dsf run udp --scope cross-zone --size 4000 --rate 2G --duration 2sw --json >run.json 3>&- &
+	background=$!
+	sleep 1
+	dsf link drain b0-z0-p0-rdsw0:fab0
+	dsf node drain b0-z2-p0-fdsw1
+	sleep 0.3
+	dsf show fabric reachability --json | jq -es 'flatten(1) | map(select(.node == "b0-z0-p0-rdsw0" and
+		.destination != "b0-z0-p0-rdsw0" and (.output | index("fab0")))) == []'
+	wait "$background"
+	background=
+	jq -e '.messages > 100 and .lost == 0 and .duplicated == 0' run.json
+	dsf link undrain b0-z0-p0-rdsw0:fab0
+	dsf node undrain b0-z2-p0-fdsw1
+	wait_until 10 live_is "$healthy"
+	dsf status >/dev/null
+}
+
 @test "an FDSW and an SDSW die and come back: the others follow, traffic goes on" {
 	for node in b0-z2-p0-fdsw1 b0-p0-sdsw2; do
 		# shellcheck disable=SC2046
