@@ -155,6 +155,12 @@ static void view_missing(const struct node_cells *c, node_row_fn row_fn, void *u
 			.other = c->topo->ports[port->peer].node };
 		row_fn(user, &row);
 	}
+	if (c->reach.starved) {
+		row.missing = (struct node_row_missing){
+			.what = "minimum links", .port = TOPO_NONE, .other = TOPO_NONE
+		};
+		row_fn(user, &row);
+	}
 	if (node_cells_drained(c))
 		return;
 	for (uint32_t d = dsf_bitset_next(c->expected, 0, c->reach.switches_count);

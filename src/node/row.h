@@ -24,8 +24,8 @@ struct node_row_port {
 	bool live; /* fabric ports: heard both ways; Ethernet ports: carrier */
 	bool isolated;
 	bool active; /* fabric ports: live and drained at neither end; Ethernet ports: carrier */
-	bool drained, peer_drained;   /* at this end; at the other */
-	bool disabled;                /* fabric ports: it heard itself */
+	bool drained, peer_drained; /* at this end; at the other */
+	bool disabled;              /* fabric ports: it heard itself */
 	/* Fabric ports against the plan. attached: something was heard since the carrier came, of
 	 * this switch index and port number. */
 	bool attached, missing, mismatch, bogus;
@@ -64,7 +64,7 @@ struct node_row_counters {
 	const uint64_t *errors; /* [DSF_ERR_COUNT], inputs dropped by cause: base/err.h */
 	uint64_t packets_reassembled;
 	uint64_t cabling_missing, cabling_mismatch, cabling_bogus; /* fabric ports, now */
-	uint64_t retransmits, duplicates; /* hosts */
+	uint64_t retransmits, duplicates;                          /* hosts */
 };
 
 /* NODE_QUERY_REACHABILITY: one per destination interface node of this node's plane. */
@@ -158,7 +158,7 @@ struct node_row_flow {
 };
 
 struct node_row_missing {
-	const char *what; /* "port", "link", "reachability", "neighbor" */
+	const char *what; /* "port", "link", "minimum links", "reachability", "neighbor" */
 	uint32_t port;    /* number or TOPO_NONE */
 	uint32_t other;   /* node at the other end or destination, or TOPO_NONE */
 };

@@ -206,6 +206,36 @@ static void ports(uint64_t seed, uint64_t rate_bps)
 	close_lab();
 }
 
+/* Published drill: a port of one FDSW of each cluster and of one SDSW at the same time. */
+static void one_of_each(uint64_t seed)
+{
+	uint32_t drawn[64], count = 0;
+	uint64_t done = 0; /* clusters, and the spine, as bits */
+
+	open_lab("a port of each", seed);
+	add_flows(0);
+	lab_run(&lab, 50 * NS_PER_US);
+	for (uint32_t i = 0; i < lab.topo->nodes_count; i++) {
+		const struct topo_node *n = &lab.topo->nodes[i];
+		uint64_t bit = n->role == TOPO_ROLE_FDSW ? 1ull << n->cluster : 1ull << 63;
+
+		if (!topo_is_fabric_node(n->role) || n->plane != 0 || (done & bit) != 0)
+			continue;
+		done |= bit;
+		drawn[count++] = lab_fabric_port(
+			&lab, i, (uint32_t)dsf_rng_below(&lab.rng, lab_fabric_ports(&lab, i)));
+	}
+	for (int round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < count; i++)
+			set_drain(drawn[i], true);
+		lab_run(&lab, CONTROL_NS + dsf_rng_below(&lab.rng, CONTROL_NS));
+		for (uint32_t i = 0; i < count; i++)
+			set_drain(drawn[i], false);
+		lab_run(&lab, CONTROL_NS);
+	}
+	close_lab();
+}
+
 /* A whole switch at once: everybody else finds another way. */
 static void fabric_switch(uint64_t seed, enum topo_role role)
 {
@@ -422,6 +452,33 @@ static void minimum(uint64_t seed)
 	lab_close(&lab);
 }
 
+static void find_missing(void *user, const struct node_row *row)
+{
+	*(bool *)user |= strcmp(row->missing.what, "minimum links") == 0;
+}
+
+/* More than a switch has: it stays drained, and says what it misses; with none it isn't. */
+static void minimum_above(uint64_t seed)
+{
+	bool missing = false;
+	uint32_t node;
+
+	zone_of(",\"min_links_to_remain\":3", 3, seed, "more minimum links than links");
+	node = lab_node(&lab, TOPO_ROLE_RDSW, 0);
+	sim_link_set(lab.sim, lab.topo->ports[lab_fabric_port(&lab, node, 2)].link, false);
+	lab_run(&lab, CONTROL_NS);
+	sim_view(lab.sim, node, NODE_QUERY_READY, TOPO_NONE, find_missing, &missing);
+	LAB_OK(missing && !sim_ready(lab.sim), "%s: it says that it misses them", name);
+	check_drained(node, true, "one link too few");
+	lab_close(&lab);
+	zone_of(",\"min_links_to_remain\":0", 3, seed, "no minimum links");
+	node = lab_node(&lab, TOPO_ROLE_RDSW, 0);
+	sim_link_set(lab.sim, lab.topo->ports[lab_fabric_port(&lab, node, 2)].link, false);
+	lab_run(&lab, CONTROL_NS);
+	check_drained(node, false, "one link down");
+	lab_close(&lab);
+}
+
 /* A port that is drained isn't one of the links a switch remains by. */
 static void minimum_and_drains(uint64_t seed)
 {
@@ -483,12 +540,14 @@ static void test(uint64_t seed)
 {
 	ports(seed, 0);
 	ports(seed, 100000000000ull);
+	one_of_each(seed);
 	fabric_switch(seed, TOPO_ROLE_FDSW);
 	fabric_switch(seed, TOPO_ROLE_SDSW);
 	port_groups(seed);
 	spray(seed);
 	interface_switch(seed);
 	minimum(seed);
+	minimum_above(seed);
 	minimum_and_drains(seed);
 	miscabled(seed);
 }
