@@ -273,6 +273,43 @@ static void fabric_switch(uint64_t seed, enum topo_role role)
 	close_lab();
 }
 
+/* Drains after which balance cuts leaves off, as it may where each device draws for itself: what is
+ * under way to them still arrives. */
+static void cut_by_balance(uint64_t seed)
+{
+	static const char *const drained[] = { "x-fdsw1:fab7", "y-rdsw0:fab0", "y-fdsw1:fab5" };
+	const char *text = lab_read("figures.json");
+	static const char stratified[] = "\"draw\": \"stratified\"";
+	const char *at = strstr(text, stratified);
+	static char with[1 << 16];
+
+	if (at == NULL)
+		abort();
+	snprintf(with, sizeof(with), "%.*s\"draw\": \"random\"%s", (int)(at - text), text,
+		at + strlen(stratified));
+	lab_open_text(&lab, with, seed);
+	snprintf(name, sizeof(name), "cut by balance, seed %" PRIu64, seed);
+	for (uint32_t i = 0; i < lab.topo->endpoints_count; i++) {
+		uint32_t half = lab.topo->endpoints_count / 2;
+		struct generator_flow flow = { .source = i,
+			.target = (i + half) % lab.topo->endpoints_count,
+			.size = 4174,
+			.dscp = RDMA,
+			.stop = DSF_NEVER };
+
+		generator_add(&flow);
+	}
+	generator_kick(lab.sim);
+	lab_run(&lab, 50 * NS_PER_US);
+	for (size_t i = 0; i < sizeof(drained) / sizeof(drained[0]); i++) {
+		set_drain(topo_find_port(lab.topo, drained[i]), true);
+		lab_run(&lab, dsf_rng_below(&lab.rng, CONTROL_NS));
+	}
+	lab_run(&lab, 2 * CONTROL_NS);
+	lab_check_lossless(&lab, name);
+	lab_close(&lab);
+}
+
 /* Several drained links count as as many failed ones; a flap of one changes nothing. */
 static void port_groups(uint64_t seed)
 {
@@ -543,6 +580,7 @@ static void test(uint64_t seed)
 	one_of_each(seed);
 	fabric_switch(seed, TOPO_ROLE_FDSW);
 	fabric_switch(seed, TOPO_ROLE_SDSW);
+	cut_by_balance(seed);
 	port_groups(seed);
 	spray(seed);
 	interface_switch(seed);

@@ -411,6 +411,11 @@ static void peer_drain(void)
 	say_one(0, 11);
 	TAP_OK(reach.ports[0].active && reaches(0, 11) && !reaches(0, 10),
 		"the peer's next set does, and alone holds");
+	say_one(0, 150);
+	say_drained(0);
+	TAP_EQ(fabric_reach_input(&reach, 0, (const uint8_t[]){ 0, 0, 0, 16, 0, 4 }, 6, now), 0,
+		"a first part of a set, about switches up to 15");
+	TAP_OK(reaches(0, 10) && !reaches(0, 150), "what other parts said before is void");
 	close_reach("peer drain");
 }
 
