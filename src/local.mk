@@ -175,6 +175,7 @@ libnode_la_SOURCES += src/node/interface_view.c
 libnode_la_SOURCES += src/node/node.c src/node/node.h
 libnode_la_SOURCES += src/node/report.c src/node/report.h
 libnode_la_SOURCES += src/node/row.h
+libnode_la_SOURCES += src/node/sessions.c
 
 noinst_LTLIBRARIES += libview.la
 libview_la_SOURCES =

@@ -96,6 +96,8 @@ const struct cli_command cmd_show = {
 		"  systemport                   ports of the whole virtual switch\n"
 		"  voq                          queues, credits, drops and marks\n"
 		"  ndp                          neighbours, local and remote\n"
+		"  dsf subscription             sessions between interface nodes\n"
+		"  fsdb                         what each publishes, as every other has it\n"
 		"  route                        prefixes\n"
 		"  port                         ports with their counters\n"
 		"  counters                     counters of nodes\n"

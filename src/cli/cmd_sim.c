@@ -231,6 +231,31 @@ static void name_missing(void *user, const struct node_row *row)
 		m->other == TOPO_NONE ? "" : s->topo->nodes[m->other].name);
 }
 
+struct tally {
+	uint64_t established, expected;
+};
+
+static void count_session(void *user, const struct node_row *row)
+{
+	struct tally *tally = user;
+
+	tally->expected++;
+	tally->established += row->fsdb_session.state == FSDB_ESTABLISHED;
+}
+
+/* As `status` has them; none where the simulator takes neighbours from the lab file. */
+static cJSON *sessions_object(const struct tally *fsdb)
+{
+	cJSON *o = cJSON_CreateObject(), *counts = cJSON_CreateObject();
+
+	if (view_json_add(o, "fsdb", counts) &&
+		view_json_add_u64(counts, "established", fsdb->established) &&
+		view_json_add_u64(counts, "expected", fsdb->expected))
+		return o;
+	cJSON_Delete(o);
+	return NULL;
+}
+
 /* What happened, where nothing else was asked for. */
 static bool summarize(struct session *s)
 {
@@ -239,13 +264,18 @@ static bool summarize(struct session *s)
 	char *text = NULL, converged[64] = "";
 	bool broken = !dsf_time_is_never(s->failed_at);
 	uint64_t converged_ns = dsf_time_since(s->failed_at, s->changed_at);
-	bool made = o != NULL && view_json_add_bool(o, "ready", sim_ready(s->sim)) &&
-		    view_json_add_u64(o, "now_ns", sim_now(s->sim).ns) &&
-		    (broken ? view_json_add_u64(o, "converged_ns", converged_ns)
-			    : view_json_add_text(o, "converged_ns", NULL)) &&
-		    view_json_add_u64(o, "events", stats.events) &&
-		    view_json_add_u64(o, "frames", stats.frames) &&
-		    view_json_add(o, "trace_hash", hash_value(sim_hash(s->sim)));
+	struct tally fsdb = { 0 };
+	bool made;
+
+	sim_view(s->sim, TOPO_NONE, NODE_QUERY_FSDB_SESSION, TOPO_NONE, count_session, &fsdb);
+	made = o != NULL && view_json_add_bool(o, "ready", sim_ready(s->sim)) &&
+	       view_json_add_u64(o, "now_ns", sim_now(s->sim).ns) &&
+	       (broken ? view_json_add_u64(o, "converged_ns", converged_ns)
+		       : view_json_add_text(o, "converged_ns", NULL)) &&
+	       view_json_add_u64(o, "events", stats.events) &&
+	       view_json_add_u64(o, "frames", stats.frames) &&
+	       view_json_add(o, "sessions", sessions_object(&fsdb)) &&
+	       view_json_add(o, "trace_hash", hash_value(sim_hash(s->sim)));
 
 	if (broken)
 		snprintf(converged, sizeof(converged), ", converged %.3f us after the failure",
@@ -361,6 +391,7 @@ static int run(int argc, char **argv, const struct cli_options *options)
 	s.results = cJSON_CreateArray();
 	s.sim = sim_new(&(struct sim_config){ .topo = t,
 		.seed = seed_value,
+		.sessions_max = SIM_SESSIONS_MAX,
 		.trace = cli_option_at(options, "fail", 0) != NULL ? &trace : NULL });
 	if (s.sim == NULL || s.results == NULL) {
 		log_err("sim: %s: no memory for its devices", argv[0]);

@@ -133,6 +133,9 @@ void fsdb_session_reachable(struct fsdb_session *s, bool reachable, dsf_instant 
 	bool begins = reachable && !s->reachable;
 
 	s->reachable = reachable;
+	s->fresh = begins || (s->fresh && reachable);
+	if (begins && s->stream == FSDB_STREAM_OPEN)
+		want(s, FSDB_HEARTBEAT); /* does the peer still know it? */
 	if (begins && fsdb_session_connects(s) && s->stream == FSDB_STREAM_NONE)
 		open_stream(s, now);
 }
@@ -161,11 +164,14 @@ bool fsdb_session_accept(struct fsdb_session *s, dsf_instant now)
 
 void fsdb_session_closed(struct fsdb_session *s, bool reset, dsf_instant now)
 {
-	bool orderly = s->stream == FSDB_STREAM_OPEN && !reset && !s->restarting;
+	bool open = s->stream == FSDB_STREAM_OPEN, orderly = open && !reset && !s->restarting;
 
 	end_stream(s, now);
 	if (orderly)
 		forget(s, now);
+	if (open && reset && s->fresh && fsdb_session_connects(s))
+		open_stream(s, now);
+	s->fresh = false;
 }
 
 void fsdb_session_break(struct fsdb_session *s, dsf_instant now)

@@ -49,7 +49,7 @@ struct fsdb_session {
 	const struct dsf_memory *memory;
 	const struct fsdb_timers *timers;
 	uint32_t self, peer; /* ids; an id's system ports begin at id * FSDB_PORTS_MAX */
-	bool reachable;
+	bool reachable, fresh; /* fresh: since a little while, and no stream has ended since */
 	bool local, remote; /* subscriptions: ours, the peer's */
 	bool stale;         /* the hold time is over */
 	/* The stream. */
@@ -111,7 +111,8 @@ static inline bool fsdb_session_connects(const struct fsdb_session *s)
 }
 
 /* The fabric reaches the peer or not: a stream is only opened while it does, and at once when it
- * begins to; one that is open goes on. */
+ * begins to. One that is open goes on; a HEARTBEAT finds out whether the peer, which may have been
+ * started anew, still knows it, and if it doesn't there is a new one at once, once. */
 void fsdb_session_reachable(struct fsdb_session *s, bool reachable, dsf_instant now);
 
 /* The stream that we asked for is there. */

@@ -192,6 +192,8 @@ void node_cells_view(const struct node_cells *c, enum node_query query, uint32_t
 	case NODE_QUERY_VOQ:
 	case NODE_QUERY_SYSTEM_PORT:
 	case NODE_QUERY_NDP:
+	case NODE_QUERY_FSDB_SESSION:
+	case NODE_QUERY_FSDB:
 	case NODE_QUERY_ROUTE:
 	case NODE_QUERY_NIC:
 	case NODE_QUERY_PATHS:

@@ -450,6 +450,8 @@ void node_drill_row(struct node_drill *d, const struct node_row *row)
 	case NODE_QUERY_VOQ:
 	case NODE_QUERY_SYSTEM_PORT:
 	case NODE_QUERY_NDP:
+	case NODE_QUERY_FSDB_SESSION:
+	case NODE_QUERY_FSDB:
 	case NODE_QUERY_ROUTE:
 	case NODE_QUERY_NIC:
 	case NODE_QUERY_PATHS:

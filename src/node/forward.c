@@ -31,10 +31,10 @@ static int add_static(struct ip_neighbor_table *t, uint32_t owner, bool local,
 	return ip_neighbor_set(t, &neighbor);
 }
 
-/* Own addresses of a routed switch go up its host port; what is behind its Ethernet ports is known
- * from the lab file for other switches and learnt for our own. */
+/* Addresses of a routed switch go up its host port; behind: what the lab file has behind its
+ * Ethernet ports is there as well. */
 static int add_switch(struct ip_neighbor_table *table, const struct topo *t,
-	const struct topo_node *owner, bool local)
+	const struct topo_node *owner, bool local, bool behind)
 {
 	static const struct dsf_mac none = { { 0 } };
 	uint32_t index = (uint32_t)(owner - t->nodes);
@@ -48,7 +48,7 @@ static int add_switch(struct ip_neighbor_table *table, const struct topo *t,
 		if (!port->ethernet)
 			continue;
 		err = add_static(table, index, local, &port->address, &none, inband);
-		if (err == 0 && !local)
+		if (err == 0 && behind)
 			err = add_static(
 				table, index, false, &peer->address, &peer->mac, port->system_port);
 	}
@@ -56,7 +56,7 @@ static int add_switch(struct ip_neighbor_table *table, const struct topo *t,
 }
 
 int node_neighbors_init(struct ip_neighbor_table *table, const struct dsf_memory *memory,
-	const struct topo *t, uint32_t plane, uint32_t building)
+	const struct topo *t, uint32_t plane, uint32_t building, bool behind)
 {
 	int err = 0;
 
@@ -66,7 +66,7 @@ int node_neighbors_init(struct ip_neighbor_table *table, const struct dsf_memory
 
 		if (topo_is_interface_node(owner->role) && owner->plane == plane &&
 			owner->building == building)
-			err = add_switch(table, t, owner, false);
+			err = add_switch(table, t, owner, false, behind);
 	}
 	if (err < 0)
 		ip_neighbor_close(table);
@@ -115,8 +115,8 @@ int node_forward_init(struct node_interface *n, const struct node_config *config
 	int err = 0;
 
 	if (promised == NULL) {
-		err = node_neighbors_init(
-			&n->promised, n->memory, n->topo, n->self->plane, n->self->building);
+		err = node_neighbors_init(&n->promised, n->memory, n->topo, n->self->plane,
+			n->self->building, !config->streams);
 		promised = &n->promised;
 	}
 	ip_neighbor_init(&n->neighbors, n->memory, promised);
@@ -124,7 +124,7 @@ int node_forward_init(struct node_interface *n, const struct node_config *config
 	if (err == 0)
 		err = init_ndp(n, config->control_dilation, now);
 	if (err == 0)
-		err = add_switch(&n->neighbors, n->topo, n->self, true);
+		err = add_switch(&n->neighbors, n->topo, n->self, true, false);
 	return err;
 }
 
@@ -146,6 +146,7 @@ static void learn(struct node_interface *n, const struct ip_ndp_change *change, 
 
 	/* A full table keeps what it has; the packet path then resolves again and counts. */
 	(void)ip_neighbor_set(&n->neighbors, &neighbor);
+	node_sessions_neighbor(n, change, now);
 	dsf_trace_emit(n->trace, now,
 		change->reachable ? DSF_EVENT_NEIGHBOR_UP : DSF_EVENT_NEIGHBOR_DOWN, n->index,
 		number, 0);

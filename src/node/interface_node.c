@@ -146,6 +146,8 @@ struct node_interface *node_interface_new(const struct node_config *config, dsf_
 		err = init_ethernet(n, config, now);
 	if (err == 0)
 		err = node_forward_init(n, config, now);
+	if (err == 0)
+		err = node_sessions_init(n, config);
 	if (err < 0) {
 		node_interface_free(n);
 		return NULL;
@@ -158,6 +160,7 @@ void node_interface_free(struct node_interface *n)
 	const struct dsf_memory *memory = n->memory;
 	size_t table = n->self->ports_count * sizeof(uint32_t);
 
+	node_sessions_close(n);
 	if (n->ndp != NULL)
 		ip_ndp_free(n->ndp);
 	if (n->credits.ports != NULL) {
@@ -362,8 +365,10 @@ static void destinations_changed(struct node_interface *n, dsf_instant now)
 	uint32_t destination;
 	bool changed = false;
 
-	while (node_cells_next_changed(&n->cells, &destination))
+	while (node_cells_next_changed(&n->cells, &destination)) {
+		node_sessions_reachable(n, destination, now);
 		changed = true;
+	}
 	/* A link may come or go without changing whom we reach; capacity changes all the same. */
 	if (!changed && n->active_links == n->cells.reach.active_count)
 		return;
@@ -390,6 +395,7 @@ static void settle(struct node_interface *n, dsf_instant now)
 		fabric_voqs_unblock(&n->voqs);
 	n->cells.resumed = false;
 	node_forward_settle(n, now);
+	node_sessions_settle(n);
 	while ((packet = fabric_packet_queue_pop(&n->reasm.done)) != NULL)
 		deliver(n, packet, now);
 	while ((packet = fabric_packet_queue_pop(&n->reasm.lost)) != NULL) {
@@ -474,6 +480,7 @@ void node_interface_carrier(struct node_interface *n, uint32_t port, bool up, ds
 	node_ethernet_carrier(&n->ethernet, port, up, now);
 	tell_port(n, port, now);
 	ip_ndp_carrier(n->ndp, n->ndp_port[port], up, now);
+	node_sessions_port(n, port);
 	dsf_trace_emit(
 		n->trace, now, up ? DSF_EVENT_PORT_UP : DSF_EVENT_PORT_DOWN, n->index, port, 0);
 	settle(n, now);
@@ -486,6 +493,8 @@ dsf_instant node_interface_deadline(const struct node_interface *n)
 	at = dsf_time_min(at, fabric_voqs_deadline(&n->voqs));
 	at = dsf_time_min(at, fabric_credits_deadline(&n->credits));
 	at = dsf_time_min(at, fabric_reasm_deadline(&n->reasm));
+	if (n->fsdb != NULL)
+		at = dsf_time_min(at, fsdb_mesh_deadline(n->fsdb));
 	return n->ndp == NULL ? at : dsf_time_min(at, ip_ndp_deadline(n->ndp));
 }
 
@@ -505,6 +514,8 @@ void node_interface_expire(struct node_interface *n, dsf_instant now)
 			n->reasm.packets_lost - lost, 0);
 	if (n->ndp != NULL && dsf_time_due(ip_ndp_deadline(n->ndp), now))
 		ip_ndp_expire(n->ndp, now);
+	if (n->fsdb != NULL)
+		fsdb_mesh_expire(n->fsdb, now);
 	settle(n, now);
 }
 
@@ -528,7 +539,7 @@ bool node_interface_output(struct node_interface *n, struct node_output *out, ds
 		if (node_cells_output(&n->cells, out, now))
 			return true;
 		if (!refill(n, now))
-			return false;
+			return node_sessions_output(n, out, now);
 	}
 	skip = packet->system_port == n->inband_port ? IP_ETHERNET_SIZE : 0;
 	*out = (struct node_output){ .kind = NODE_OUTPUT_FRAME,
@@ -549,6 +560,47 @@ void node_interface_frame_done(struct node_interface *n, void *buffer)
 			&n->packets, (void *)((uintptr_t)buffer & ~(uintptr_t)PACKET_TAG));
 	else
 		fabric_frame_free(&n->cells.ports, buffer);
+}
+
+int node_interface_stream_accept(
+	struct node_interface *n, const struct node_stream_ends *ends, dsf_instant now)
+{
+	if (n->fsdb == NULL || ends->local_port != FSDB_PORT ||
+		!dsf_ip6_equal(&ends->local, &n->self->loopback))
+		return -DSF_E_UNKNOWN;
+	return fsdb_mesh_accept(n->fsdb, &ends->remote, now);
+}
+
+void node_interface_stream_connected(struct node_interface *n, uint32_t stream, dsf_instant now)
+{
+	if (n->fsdb != NULL)
+		fsdb_mesh_connected(n->fsdb, stream, now);
+}
+
+void node_interface_stream_input(struct node_interface *n, uint32_t stream, const uint8_t *bytes,
+	uint32_t size, dsf_instant now)
+{
+	int err =
+		n->fsdb == NULL ? -DSF_E_STATE : fsdb_mesh_input(n->fsdb, stream, bytes, size, now);
+
+	if (err < 0)
+		node_count_error(n->errors, err);
+	node_sessions_settle(n);
+}
+
+void node_interface_stream_writable(struct node_interface *n, uint32_t stream, uint32_t room)
+{
+	if (n->fsdb != NULL)
+		fsdb_mesh_writable(n->fsdb, stream, room);
+}
+
+void node_interface_stream_closed(
+	struct node_interface *n, uint32_t stream, bool reset, dsf_instant now)
+{
+	if (n->fsdb == NULL)
+		return;
+	fsdb_mesh_closed(n->fsdb, stream, reset, now);
+	node_sessions_settle(n);
 }
 
 int node_interface_command(
@@ -576,5 +628,6 @@ int node_interface_command(
 bool node_interface_ready(const struct node_interface *n)
 {
 	return n->ethernet_carriers == n->ethernet_count &&
-	       (n->ndp == NULL || ip_ndp_missing(n->ndp) == 0) && node_cells_ready(&n->cells);
+	       (n->ndp == NULL || ip_ndp_missing(n->ndp) == 0) && node_cells_ready(&n->cells) &&
+	       node_sessions_ready(n);
 }

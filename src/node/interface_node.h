@@ -9,12 +9,17 @@
  * but for the cells: its VOQ asks the same scheduler.
  *
  * The host port is system port NODE_SYSTEM_PORT_INBAND of the switch.
+ *
+ * Whom it learns of on its own ports it publishes, and what is behind the ports of others it hears,
+ * over FSDB (sessions.c). The ways to the addresses of all interface nodes are static: by them the
+ * sessions' streams go.
  */
 #ifndef DSF_NODE_INTERFACE_NODE_H
 #define DSF_NODE_INTERFACE_NODE_H
 #include "fabric/credit.h"
 #include "fabric/reasm.h"
 #include "fabric/voq.h"
+#include "fsdb/mesh.h"
 #include "ip/icmp.h"
 #include "ip/ndp.h"
 #include "ip/neighbor.h"
@@ -44,6 +49,11 @@ struct node_interface {
 	struct ip_icmp icmp;
 	struct ip_neighbor_table promised; /* unless one was handed in */
 	struct ip_neighbor_table neighbors;
+	struct fsdb_mesh *fsdb; /* NULL: the driver carries no streams */
+	struct fsdb_peer *fsdb_peers;
+	uint32_t fsdb_peers_count;
+	/* Neighbours behind other switches that the lab file promises: all, and those imported. */
+	uint32_t remote_expected, remote_count;
 	uint32_t *ndp_port;   /* NDP's port index of a port number */
 	uint32_t *ndp_number; /* port number of NDP's port index */
 	uint32_t ethernet_count, ethernet_carriers;
@@ -62,11 +72,40 @@ dsf_instant node_interface_deadline(const struct node_interface *n);
 void node_interface_expire(struct node_interface *n, dsf_instant now);
 bool node_interface_output(struct node_interface *n, struct node_output *out, dsf_instant now);
 void node_interface_frame_done(struct node_interface *n, void *buffer);
+int node_interface_stream_accept(
+	struct node_interface *n, const struct node_stream_ends *ends, dsf_instant now);
+void node_interface_stream_connected(struct node_interface *n, uint32_t stream, dsf_instant now);
+void node_interface_stream_input(struct node_interface *n, uint32_t stream, const uint8_t *bytes,
+	uint32_t size, dsf_instant now);
+void node_interface_stream_writable(struct node_interface *n, uint32_t stream, uint32_t room);
+void node_interface_stream_closed(
+	struct node_interface *n, uint32_t stream, bool reset, dsf_instant now);
 int node_interface_command(
 	struct node_interface *n, const struct node_command *command, dsf_instant now);
 bool node_interface_ready(const struct node_interface *n);
 void node_interface_view(const struct node_interface *n, enum node_query query, uint32_t filter,
 	node_row_fn row_fn, void *user);
+
+/* sessions.c: FSDB. 0, or -DSF_E_NOMEM. */
+int node_sessions_init(struct node_interface *n, const struct node_config *config);
+void node_sessions_close(struct node_interface *n);
+
+/* sessions.c: an Ethernet port has changed; what a port's neighbour has become; whether the fabric
+ * reaches another switch. */
+void node_sessions_port(struct node_interface *n, uint32_t number);
+void node_sessions_neighbor(
+	struct node_interface *n, const struct ip_ndp_change *change, dsf_instant now);
+void node_sessions_reachable(struct node_interface *n, uint32_t destination, dsf_instant now);
+
+/* sessions.c: news of others into the neighbour table. */
+void node_sessions_settle(struct node_interface *n);
+
+/* sessions.c: the next stream to open, write or close. */
+bool node_sessions_output(struct node_interface *n, struct node_output *out, dsf_instant now);
+
+bool node_sessions_ready(const struct node_interface *n);
+void node_sessions_view(
+	const struct node_interface *n, enum node_query query, node_row_fn row_fn, void *user);
 
 /* forward.c: an Ethernet frame at port, or a bare packet from the host port. 0, or the error under
  * which it was dropped and counted. */

@@ -184,9 +184,12 @@ void node_interface_view(const struct node_interface *n, enum node_query query, 
 	case NODE_QUERY_VOQ: view_voqs(n, filter, row_fn, user); break;
 	case NODE_QUERY_SYSTEM_PORT: view_system_ports(n, row_fn, user); break;
 	case NODE_QUERY_NDP: view_neighbors(n, row_fn, user); break;
+	case NODE_QUERY_FSDB_SESSION:
+	case NODE_QUERY_FSDB: node_sessions_view(n, query, row_fn, user); break;
 	case NODE_QUERY_ROUTE: view_routes(n, row_fn, user); break;
 	case NODE_QUERY_READY:
 		view_missing(n, row_fn, user);
+		node_sessions_view(n, query, row_fn, user);
 		node_cells_view(&n->cells, query, filter, row_fn, user);
 		break;
 	case NODE_QUERY_NIC:

@@ -149,6 +149,39 @@ void node_frame_done(struct node *n, void *buffer)
 	}
 }
 
+int node_stream_accept(struct node *n, const struct node_stream_ends *ends, dsf_instant now)
+{
+	if (n->kind != KIND_INTERFACE)
+		return -DSF_E_UNSUPPORTED;
+	return node_interface_stream_accept(n->interface, ends, now);
+}
+
+void node_stream_connected(struct node *n, uint32_t stream, dsf_instant now)
+{
+	if (n->kind == KIND_INTERFACE)
+		node_interface_stream_connected(n->interface, stream, now);
+}
+
+void node_stream_input(
+	struct node *n, uint32_t stream, const uint8_t *bytes, uint32_t size, dsf_instant now)
+{
+	if (n->kind == KIND_INTERFACE)
+		node_interface_stream_input(n->interface, stream, bytes, size, now);
+}
+
+void node_stream_writable(struct node *n, uint32_t stream, uint32_t room, dsf_instant now)
+{
+	(void)now;
+	if (n->kind == KIND_INTERFACE)
+		node_interface_stream_writable(n->interface, stream, room);
+}
+
+void node_stream_closed(struct node *n, uint32_t stream, bool reset, dsf_instant now)
+{
+	if (n->kind == KIND_INTERFACE)
+		node_interface_stream_closed(n->interface, stream, reset, now);
+}
+
 void node_memory_done(struct node *n, uint64_t request, int status, dsf_instant now)
 {
 	if (n->kind == KIND_HOST)

@@ -21,6 +21,12 @@
  * In the simulator payload may be carried by name: then `stored` bytes of a frame of `size` bytes
  * exist (the head and the name), and everything that computes lengths uses size.
  *
+ * Streams. Control protocols run over ordered byte streams of the host port (live: the kernel's
+ * TCP, simulated: sim/stream.h). The node gives each its number; one that was closed, by either
+ * side, is never named again but in a close that crossed the other's. The node asks for a stream by
+ * an output and is told when it is connected, or closed if that fails. It is told how many bytes a
+ * stream takes and writes no more. It takes all input at once.
+ *
  * Memory. Input bytes are borrowed for the call. Output bytes belong to the node until the driver
  * calls node_frame_done with the output's buffer.
  */
@@ -67,6 +73,9 @@ struct node_config {
 	/* What the lab file promises of this node's plane and building, shared by all its switches
 	 * (node_neighbors_init); outlives the node. NULL: it makes its own. */
 	const struct ip_neighbor_table *neighbors;
+	/* The driver carries streams: neighbours behind other switches come over FSDB. Else the lab
+	 * file's promise stands for them. */
+	bool streams;
 	bool simulated; /* host: answer NDP and ping itself; payload by name */
 	/* Least values of timers in fabric ns, so that a live machine's noise doesn't fire them; 0
 	 * in the simulator. The longer of these and the topology's value holds. */
@@ -78,10 +87,10 @@ struct node_config {
 	uint64_t credit_age_min_ns;
 };
 
-/* All addresses of the interface nodes of a plane of a building, and of what is behind them. 0 or
- * -DSF_E_NOMEM and nothing to close; else ip_neighbor_close. */
+/* All addresses of the interface nodes of a plane of a building, and (behind) of what the lab file
+ * has behind them. 0 or -DSF_E_NOMEM and nothing to close; else ip_neighbor_close. */
 int node_neighbors_init(struct ip_neighbor_table *table, const struct dsf_memory *memory,
-	const struct topo *t, uint32_t plane, uint32_t building);
+	const struct topo *t, uint32_t plane, uint32_t building, bool behind);
 
 /* NULL when memory is short or the role has no core (ssw, external, or a routed
  * fabric). All ports start without carrier. */
@@ -112,6 +121,22 @@ struct node_stream_ends {
 	uint16_t local_port, remote_port; /* local_port 0: any */
 };
 
+/* Somebody has connected to us. The stream's number, or -DSF_E_*: refuse it. */
+int node_stream_accept(struct node *n, const struct node_stream_ends *ends, dsf_instant now);
+
+/* A stream that was asked for stands. */
+void node_stream_connected(struct node *n, uint32_t stream, dsf_instant now);
+
+/* Bytes came, in order. */
+void node_stream_input(
+	struct node *n, uint32_t stream, const uint8_t *bytes, uint32_t size, dsf_instant now);
+
+/* The stream takes room bytes from now on; told first when it stands, then as room comes back. */
+void node_stream_writable(struct node *n, uint32_t stream, uint32_t room, dsf_instant now);
+
+/* The other side has closed it in good order, or (reset) it was refused or broke. */
+void node_stream_closed(struct node *n, uint32_t stream, bool reset, dsf_instant now);
+
 /* What a host asks its driver to do with registered memory. Offsets are bytes. */
 struct node_span {
 	uint64_t memory; /* which memory: see metaroce/memory.h */
@@ -125,6 +150,9 @@ enum node_output_kind {
 	NODE_OUTPUT_FRAME, /* a frame on a port */
 	NODE_OUTPUT_PLACE, /* host: write `head` (borrowed, valid for this call) to spans[0]; answer
 			      with node_memory_done */
+	NODE_OUTPUT_OPEN,  /* a stream between ends */
+	NODE_OUTPUT_WRITE, /* head (borrowed, valid for this call) on a stream */
+	NODE_OUTPUT_CLOSE, /* a stream: behind what was written, or (reset) at once */
 };
 
 struct node_output {
@@ -139,6 +167,9 @@ struct node_output {
 	struct node_span spans[NODE_SPANS_MAX]; /* payload behind head */
 	void *buffer;                           /* frame: give back by node_frame_done */
 	uint64_t request;                       /* place: for node_memory_done */
+	uint32_t stream;
+	struct node_stream_ends ends; /* open */
+	bool reset;                   /* close */
 };
 
 /* The next thing to do; false when there is nothing. The driver calls it until false after it has
@@ -209,6 +240,8 @@ enum node_query {
 	NODE_QUERY_VOQ,
 	NODE_QUERY_SYSTEM_PORT,
 	NODE_QUERY_NDP,
+	NODE_QUERY_FSDB_SESSION,
+	NODE_QUERY_FSDB,
 	NODE_QUERY_ROUTE,
 	NODE_QUERY_NIC,
 	NODE_QUERY_PATHS,

@@ -12,6 +12,7 @@
 #include "base/address.h"
 #include "base/histogram.h"
 #include "fabric/balance.h"
+#include "fsdb/session.h"
 #include "node/node.h"
 
 /* Why a switch is drained. */
@@ -109,6 +110,23 @@ struct node_row_neighbor {
 	bool local;
 };
 
+/* A session with the FSDB of another interface node. */
+struct node_row_fsdb_session {
+	uint32_t peer; /* node */
+	enum fsdb_session_state state;
+	bool stale;
+	dsf_instant established_at, disconnected_at; /* last time; DSF_NEVER: not yet */
+	uint64_t flaps, rejected, expired;
+	uint32_t records;
+};
+
+/* A record of FSDB: our own, or a peer's. */
+struct node_row_fsdb {
+	uint32_t publisher; /* node */
+	bool stale;         /* of a peer whose hold time is over */
+	const struct fsdb_record *record;
+};
+
 struct node_row_route {
 	struct dsf_ip6 prefix;
 	uint8_t prefix_length;
@@ -158,9 +176,10 @@ struct node_row_flow {
 };
 
 struct node_row_missing {
-	const char *what; /* "port", "link", "minimum links", "reachability", "neighbor" */
-	uint32_t port;    /* number or TOPO_NONE */
-	uint32_t other;   /* node at the other end or destination, or TOPO_NONE */
+	/* "port", "link", "minimum links", "reachability", "neighbor", "session" */
+	const char *what;
+	uint32_t port;  /* number or TOPO_NONE */
+	uint32_t other; /* node at the other end or destination, or TOPO_NONE */
 };
 
 struct node_row {
@@ -174,6 +193,8 @@ struct node_row {
 		struct node_row_voq voq;
 		struct node_row_system_port system_port;
 		struct node_row_neighbor neighbor;
+		struct node_row_fsdb_session fsdb_session;
+		struct node_row_fsdb fsdb;
 		struct node_row_route route;
 		struct node_row_nic nic;
 		struct node_row_path path;

@@ -9,6 +9,7 @@
 #include "fabric/cell.h"
 #include "ip/neighbor.h"
 #include "sim/queue.h"
+#include "sim/stream.h"
 #include "topo/memory.h"
 
 #define FRAMES_SLAB 512u
@@ -24,10 +25,12 @@ struct sim_frame {
 	uint32_t source, target; /* ports, indexes in the topology */
 	uint32_t epoch;          /* of the link: another one by now means that it was cut */
 	uint16_t checksum_start, checksum_offset;
+	bool inband; /* up the sender's own host port: target is its first port */
 };
 
 struct sim_device {
 	struct node *node;
+	struct sim_streams *streams; /* NULL: it has no host port */
 	bool frozen;
 	struct sim_frame *held, **held_end; /* frozen: what has arrived, in order */
 	struct dsf_heap_entry timer;        /* its deadline */
@@ -50,6 +53,8 @@ struct sim {
 	const struct topo *topo;
 	uint64_t seed;
 	const struct dsf_trace *trace;
+	uint32_t control_dilation;
+	bool sessions; /* FSDB runs; else the lab file tells of neighbours */
 	struct sim_device *devices;
 	struct sim_link *links;
 	struct sim_queue queue;    /* frames on their way: pointers */
@@ -89,10 +94,12 @@ struct node *sim_node(struct sim *s, uint32_t index)
 
 /* Frames of one instant come by the port that they go to, as node.h has it. */
 static_assert(2u * TOPO_LINKS_MAX <= 1u << SIM_QUEUE_RANK_BITS, "a port's index is a rank");
+#define RANK_INBAND ((1u << SIM_QUEUE_RANK_BITS) - 1) /* the host port is the last of a node's */
 
 static void push(struct sim *s, dsf_instant at, struct sim_frame *f)
 {
-	int err = sim_queue_push(&s->queue, at, f->target, (uint64_t)(uintptr_t)f);
+	uint32_t rank = f->inband ? RANK_INBAND : f->target;
+	int err = sim_queue_push(&s->queue, at, rank, (uint64_t)(uintptr_t)f);
 
 	if (err < 0)
 		s->err = err;
@@ -103,6 +110,8 @@ static void schedule(struct sim *s, uint32_t index)
 	struct sim_device *d = &s->devices[index];
 	dsf_instant at = d->node == NULL || d->frozen ? DSF_NEVER : node_deadline(d->node);
 
+	if (d->streams != NULL && !d->frozen)
+		at = dsf_time_min(at, sim_stream_deadline(d->streams));
 	if (dsf_time_is_never(at)) {
 		dsf_heap_remove(&s->deadlines, &d->timer);
 		return;
@@ -150,22 +159,86 @@ static void send_frame(struct sim *s, uint32_t index, const struct node_output *
 	push(s, dsf_time_max(dsf_time_after(out->depart, link->delay_ns), s->now), f);
 }
 
+/* A packet that goes up the host port, to the streams, when it has left. */
+static void send_up(struct sim *s, uint32_t index, const struct node_output *out)
+{
+	struct sim_frame *f = dsf_pool_take(&s->frames);
+	uint32_t port = s->topo->nodes[index].first_port;
+
+	if (f == NULL) {
+		s->err = -ENOMEM;
+		node_frame_done(s->devices[index].node, out->buffer);
+		return;
+	}
+	*f = (struct sim_frame){ .bytes = out->head,
+		.buffer = out->buffer,
+		.stored = out->head_size,
+		.size = out->size,
+		.source = port,
+		.target = port,
+		.inband = true };
+	push(s, dsf_time_max(out->depart, s->now), f);
+}
+
+/* What the node wants of its streams. */
+static void serve_streams(struct sim *s, uint32_t index, const struct node_output *out)
+{
+	struct sim_device *d = &s->devices[index];
+
+	switch (out->kind) {
+	case NODE_OUTPUT_OPEN:
+		if (sim_stream_open(d->streams, out->stream, &out->ends, s->now) < 0)
+			node_stream_closed(d->node, out->stream, true, s->now);
+		break;
+	case NODE_OUTPUT_WRITE:
+		sim_stream_write(d->streams, out->stream, out->head, out->size, s->now);
+		break;
+	case NODE_OUTPUT_CLOSE:
+		sim_stream_close(d->streams, out->stream, out->reset, s->now);
+		break;
+	case NODE_OUTPUT_FRAME:
+	case NODE_OUTPUT_PLACE: break;
+	}
+}
+
+/* The streams' packets, which the node routes. True: there were some. */
+static bool send_down(struct sim *s, uint32_t index)
+{
+	struct sim_device *d = &s->devices[index];
+	uint8_t packet[SIM_STREAM_PACKET];
+	bool any = false;
+	uint32_t size;
+
+	while (d->streams != NULL && (size = sim_stream_output(d->streams, packet, s->now)) > 0) {
+		struct node_frame frame = { packet, size, size, NODE_CHECKSUM_NONE, 0 };
+
+		(void)node_frame_input(d->node, NODE_PORT_INBAND, &frame, s->now);
+		any = true;
+	}
+	return any;
+}
+
 static void drain(struct sim *s, uint32_t index)
 {
 	struct node *n = s->devices[index].node;
 	struct node_output out;
 
-	while (node_output(n, &out, s->now)) {
-		switch (out.kind) {
-		case NODE_OUTPUT_FRAME:
-			if (out.port == NODE_PORT_INBAND)
-				node_frame_done(n, out.buffer); /* no kernel listens there */
-			else
-				send_frame(s, index, &out);
-			break;
-		case NODE_OUTPUT_PLACE: node_memory_done(n, out.request, 0, s->now); break;
+	do {
+		while (node_output(n, &out, s->now)) {
+			switch (out.kind) {
+			case NODE_OUTPUT_FRAME:
+				if (out.port == NODE_PORT_INBAND)
+					send_up(s, index, &out);
+				else
+					send_frame(s, index, &out);
+				break;
+			case NODE_OUTPUT_PLACE: node_memory_done(n, out.request, 0, s->now); break;
+			case NODE_OUTPUT_OPEN:
+			case NODE_OUTPUT_WRITE:
+			case NODE_OUTPUT_CLOSE: serve_streams(s, index, &out); break;
+			}
 		}
-	}
+	} while (send_down(s, index));
 	schedule(s, index);
 }
 
@@ -177,6 +250,8 @@ static void fold(struct sim *s, uint64_t value)
 /* A frame that its link lost. */
 static void cut(struct sim *s, const struct sim_frame *f)
 {
+	if (f->inband)
+		return; /* it was on no link */
 	s->stats.frames_cut++;
 	if (!s->topo->ports[f->source].ethernet)
 		s->stats.cells_cut += dsf_load_be16(f->bytes + 16);
@@ -189,6 +264,24 @@ static void hold(struct sim_device *d, struct sim_frame *f)
 	d->held_end = &f->next_free;
 }
 
+static void deliver_up(struct sim *s, struct sim_frame *f)
+{
+	uint32_t index = s->topo->ports[f->target].node;
+	struct sim_device *d = &s->devices[index];
+
+	if (d->frozen) {
+		hold(d, f);
+		return;
+	}
+	fold(s, s->now.ns);
+	fold(s, (uint64_t)index << 32 | f->size);
+	if (d->streams != NULL)
+		sim_stream_input(d->streams, f->bytes, f->size, s->now);
+	frame_done(s, f);
+	dsf_pool_give(&s->frames, f);
+	drain(s, index);
+}
+
 static void deliver(struct sim *s, struct sim_frame *f)
 {
 	const struct topo_port *source = &s->topo->ports[f->source];
@@ -198,6 +291,10 @@ static void deliver(struct sim *s, struct sim_frame *f)
 
 	if (f->bytes == NULL) { /* counted when its sender died */
 		dsf_pool_give(&s->frames, f);
+		return;
+	}
+	if (f->inband) {
+		deliver_up(s, f);
 		return;
 	}
 	if (s->devices[target->node].frozen && s->links[source->link].epoch == f->epoch) {
@@ -232,7 +329,10 @@ static void run_deadline(struct sim *s)
 	uint32_t index = (uint32_t)(d - s->devices);
 
 	s->now = d->timer.at;
-	node_expire(d->node, s->now);
+	if (dsf_time_due(node_deadline(d->node), s->now))
+		node_expire(d->node, s->now);
+	if (d->streams != NULL && dsf_time_due(sim_stream_deadline(d->streams), s->now))
+		sim_stream_expire(d->streams, s->now);
 	drain(s, index);
 }
 
@@ -392,6 +492,8 @@ void sim_node_stop(struct sim *s, uint32_t node)
 		return;
 	take_back(s, node);
 	s->devices[node].node = NULL;
+	sim_streams_free(s->devices[node].streams);
+	s->devices[node].streams = NULL;
 	s->devices[node].frozen = false;
 	schedule(s, node);
 	release(s, node);
@@ -411,7 +513,7 @@ static const struct ip_neighbor_table *neighbors_of(struct sim *s, const struct 
 		return &found->table;
 	found = calloc(1, sizeof(*found));
 	if (found == NULL || node_neighbors_init(&found->table, &topo_memory, s->topo, n->plane,
-				     n->building) < 0) {
+				     n->building, !s->sessions) < 0) {
 		free(found);
 		return NULL;
 	}
@@ -431,10 +533,61 @@ static struct node *make_node(struct sim *s, uint32_t index)
 		.memory = &topo_memory,
 		.trace = s->trace,
 		.seed = s->seed,
-		.control_dilation = 1,
+		.control_dilation = s->control_dilation,
+		.streams = s->sessions,
 		.simulated = true };
 
 	return node_new(&config, s->now);
+}
+
+/* What stands for the kernel: its streams are the node's. */
+
+static int owner_accept(void *user, const struct node_stream_ends *ends, dsf_instant now)
+{
+	return node_stream_accept(user, ends, now);
+}
+
+static void owner_connected(void *user, uint32_t stream, dsf_instant now)
+{
+	node_stream_connected(user, stream, now);
+}
+
+static void owner_input(
+	void *user, uint32_t stream, const uint8_t *bytes, uint32_t size, dsf_instant now)
+{
+	node_stream_input(user, stream, bytes, size, now);
+}
+
+static void owner_writable(void *user, uint32_t stream, uint32_t room, dsf_instant now)
+{
+	node_stream_writable(user, stream, room, now);
+}
+
+static void owner_closed(void *user, uint32_t stream, bool reset, dsf_instant now)
+{
+	node_stream_closed(user, stream, reset, now);
+}
+
+/* 0, or -ENOMEM and the device is dead. */
+static int make_device(struct sim *s, uint32_t index)
+{
+	struct sim_device *d = &s->devices[index];
+	struct sim_stream_owner owner = { owner_accept, owner_connected, owner_input,
+		owner_writable, owner_closed, NULL };
+	uint64_t life = dsf_mix(s->seed ^ dsf_mix(index + 1) ^ s->now.ns);
+
+	d->node = make_node(s, index);
+	if (d->node == NULL)
+		return -ENOMEM;
+	if (!s->sessions || !topo_is_interface_node(s->topo->nodes[index].role))
+		return 0;
+	owner.user = d->node;
+	d->streams = sim_streams_new(&topo_memory, &owner, life);
+	if (d->streams != NULL)
+		return 0;
+	node_free(d->node);
+	d->node = NULL;
+	return -ENOMEM;
 }
 
 int sim_node_start(struct sim *s, uint32_t node)
@@ -444,8 +597,7 @@ int sim_node_start(struct sim *s, uint32_t node)
 
 	if (d->node != NULL)
 		return 0;
-	d->node = make_node(s, node);
-	if (d->node == NULL)
+	if (make_device(s, node) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n->ports_count; i++)
 		update_link(s, topo_node_port(s->topo, n, i)->link);
@@ -483,11 +635,28 @@ static int make_devices(struct sim *s)
 {
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++) {
 		s->devices[i].held_end = &s->devices[i].held;
-		s->devices[i].node = make_node(s, i);
-		if (s->devices[i].node == NULL)
+		if (make_device(s, i) < 0)
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+/* Pairs of interface nodes in one plane of one building. */
+static uint64_t count_pairs(const struct topo *t)
+{
+	uint64_t pairs = 0;
+
+	for (uint32_t i = 0; i < t->switches_count; i++) {
+		const struct topo_node *a = &t->nodes[t->switch_node[i]];
+
+		for (uint32_t j = 0; topo_is_interface_node(a->role) && j < i; j++) {
+			const struct topo_node *b = &t->nodes[t->switch_node[j]];
+
+			pairs += topo_is_interface_node(b->role) && a->plane == b->plane &&
+				 a->building == b->building;
+		}
+	}
+	return pairs;
 }
 
 struct sim *sim_new(const struct sim_config *config)
@@ -499,6 +668,8 @@ struct sim *sim_new(const struct sim_config *config)
 	s->topo = config->topo;
 	s->seed = config->seed;
 	s->trace = config->trace;
+	s->control_dilation = config->control_dilation > 0 ? config->control_dilation : 1;
+	s->sessions = count_pairs(s->topo) <= config->sessions_max;
 	dsf_pool_init(&s->frames, &topo_memory, sizeof(struct sim_frame), FRAMES_SLAB, FRAMES_MAX);
 	dsf_heap_init(&s->deadlines, &topo_memory);
 	s->devices = calloc(s->topo->nodes_count, sizeof(*s->devices));
@@ -532,6 +703,8 @@ void sim_free(struct sim *s)
 	}
 	for (uint32_t i = 0; s->devices != NULL && i < s->topo->nodes_count; i++)
 		node_free(s->devices[i].node);
+	for (uint32_t i = 0; s->devices != NULL && i < s->topo->nodes_count; i++)
+		sim_streams_free(s->devices[i].streams);
 	while (s->neighbors != NULL) {
 		struct sim_neighbors *n = s->neighbors;
 

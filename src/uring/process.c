@@ -54,6 +54,9 @@ static unsigned take_outputs(struct uring_process *p)
 			status = uring_memory_place(&p->payload, &out.spans[0], out.head);
 			node_memory_done(p->node, out.request, status, p->now);
 			break;
+		case NODE_OUTPUT_OPEN: /* no node asks: node_config.streams is false */
+		case NODE_OUTPUT_WRITE:
+		case NODE_OUTPUT_CLOSE: break;
 		}
 	}
 	return count;

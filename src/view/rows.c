@@ -328,6 +328,67 @@ static bool neighbor_row(cJSON *o, const struct topo *t, const struct node_row_n
 	       view_json_add_text(o, "scope", r->local ? "local" : "remote");
 }
 
+/* Null: not yet. */
+static bool add_instant(cJSON *o, const char *key, dsf_instant at)
+{
+	return dsf_time_is_never(at) ? view_json_add(o, key, cJSON_CreateNull())
+				     : view_json_add_u64(o, key, at.ns);
+}
+
+static bool fsdb_session_row(cJSON *o, const struct topo *t, const struct node_row_fsdb_session *r)
+{
+	static const char *const states[] = {
+		[FSDB_CONNECT] = "CONNECT",
+		[FSDB_WAIT_FOR_REMOTE] = "WAIT_FOR_REMOTE",
+		[FSDB_ESTABLISHED] = "ESTABLISHED",
+	};
+
+	return view_json_add_text(o, "peer", node_name(t, r->peer)) &&
+	       view_json_add_text(o, "state", states[r->state]) &&
+	       view_json_add_text(o, "liveness", r->stale ? "STALE" : "LIVE") &&
+	       add_instant(o, "established_at_ns", r->established_at) &&
+	       add_instant(o, "disconnected_at_ns", r->disconnected_at) &&
+	       ADD_NUMBERS(o, { "flaps", r->flaps }, { "rejected", r->rejected },
+		       { "expired", r->expired }, { "records", r->records });
+}
+
+static const char *fsdb_state(const struct fsdb_record *r)
+{
+	static const char *const states[] = {
+		[FSDB_INCOMPLETE] = "incomplete",
+		[FSDB_REACHABLE] = "reachable",
+		[FSDB_STATIC] = "static",
+	};
+
+	switch ((enum fsdb_kind)r->kind) {
+	case FSDB_KIND_PORT: return r->state ? "up" : "down";
+	case FSDB_KIND_INTERFACE: break;
+	case FSDB_KIND_NEIGHBOR: return states[r->state];
+	}
+	return NULL;
+}
+
+static bool fsdb_row(cJSON *o, const struct topo *t, const struct node_row_fsdb *r)
+{
+	static const char *const kinds[] = {
+		[FSDB_KIND_PORT] = "port",
+		[FSDB_KIND_INTERFACE] = "interface",
+		[FSDB_KIND_NEIGHBOR] = "neighbor",
+	};
+	const struct fsdb_record *record = r->record;
+	bool port = record->kind == FSDB_KIND_PORT;
+	char address[DSF_IP6_TEXT_MAX], mac[DSF_MAC_TEXT_MAX];
+
+	return view_json_add_text(o, "publisher", node_name(t, r->publisher)) &&
+	       view_json_add_text(o, "kind", kinds[record->kind]) &&
+	       view_json_add_u64(o, "system_port", record->system_port) &&
+	       view_json_add_text(
+		       o, "address", port ? NULL : dsf_ip6_text(&record->address, address)) &&
+	       view_json_add_text(o, "mac", port ? NULL : dsf_mac_text(&record->mac, mac)) &&
+	       view_json_add_text(o, "state", fsdb_state(record)) &&
+	       view_json_add_text(o, "liveness", r->stale ? "STALE" : "LIVE");
+}
+
 static bool route_row(cJSON *o, const struct node_row_route *r)
 {
 	char address[DSF_IP6_TEXT_MAX], prefix[DSF_IP6_TEXT_MAX + 4];
@@ -430,6 +491,8 @@ static bool fill(const struct view_rows *v, cJSON *o, const struct node_row *row
 	case NODE_QUERY_VOQ: return voq_row(o, &row->voq);
 	case NODE_QUERY_SYSTEM_PORT: return system_port_row(o, t, &row->system_port);
 	case NODE_QUERY_NDP: return neighbor_row(o, t, &row->neighbor);
+	case NODE_QUERY_FSDB_SESSION: return fsdb_session_row(o, t, &row->fsdb_session);
+	case NODE_QUERY_FSDB: return fsdb_row(o, t, &row->fsdb);
 	case NODE_QUERY_ROUTE: return route_row(o, &row->route);
 	case NODE_QUERY_NIC: return nic_row(o, &row->nic);
 	case NODE_QUERY_PATHS: return path_row(o, &row->path);
@@ -483,6 +546,8 @@ static const char *const query_names[] = {
 	[NODE_QUERY_VOQ] = "voq",
 	[NODE_QUERY_SYSTEM_PORT] = "system_port",
 	[NODE_QUERY_NDP] = "ndp",
+	[NODE_QUERY_FSDB_SESSION] = "fsdb_session",
+	[NODE_QUERY_FSDB] = "fsdb",
 	[NODE_QUERY_ROUTE] = "route",
 	[NODE_QUERY_NIC] = "nic",
 	[NODE_QUERY_PATHS] = "paths",

@@ -59,6 +59,17 @@ static const struct command {
 		{ { "NODE", "node", 0 }, { "ADDRESS", "address", 0 }, { "MAC", "mac", 0 },
 			{ "SYSTEM PORT", "system_port", 0 }, { "SWITCH", "switch", 0 },
 			{ "STATE", "state", 0 }, { "SCOPE", "scope", 0 } } },
+	[VIEW_SHOW_SUBSCRIPTION] = { { "dsf", "subscription" }, NODE_QUERY_FSDB_SESSION,
+		{ { "NODE", "node", 0 }, { "PEER", "peer", 0 }, { "STATE", "state", 0 },
+			{ "LIVENESS", "liveness", 0 },
+			{ "ESTABLISHED AT", "established_at_ns", VIEW_TABLE_TIME },
+			{ "FLAPS", "flaps", 0 }, { "REJECTED", "rejected", 0 },
+			{ "RECORDS", "records", 0 } } },
+	[VIEW_SHOW_FSDB] = { { "fsdb" }, NODE_QUERY_FSDB,
+		{ { "NODE", "node", 0 }, { "PUBLISHER", "publisher", 0 }, { "KIND", "kind", 0 },
+			{ "SYSTEM PORT", "system_port", 0 }, { "ADDRESS", "address", 0 },
+			{ "MAC", "mac", 0 }, { "STATE", "state", 0 },
+			{ "LIVENESS", "liveness", 0 } } },
 	[VIEW_SHOW_ROUTE] = { { "route" }, NODE_QUERY_ROUTE,
 		{ { "NODE", "node", 0 }, { "PREFIX", "prefix", 0 }, { "ORIGIN", "origin", 0 },
 			{ "SYSTEM PORT", "system_port", 0 } } },
@@ -192,10 +203,12 @@ const char *view_show_name(enum view_show_what what)
 	case VIEW_SHOW_REACHABILITY: return "fabric reachability";
 	case VIEW_SHOW_BALANCE: return "fabric inputbalance";
 	case VIEW_SHOW_TOPOLOGY: return "fabric topology";
+	case VIEW_SHOW_SUBSCRIPTION: return "dsf subscription";
 	case VIEW_SHOW_FABRIC:
 	case VIEW_SHOW_SYSTEM_PORT:
 	case VIEW_SHOW_VOQ:
 	case VIEW_SHOW_NDP:
+	case VIEW_SHOW_FSDB:
 	case VIEW_SHOW_ROUTE:
 	case VIEW_SHOW_PORT:
 	case VIEW_SHOW_COUNTERS:

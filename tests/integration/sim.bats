@@ -25,6 +25,25 @@ check() {
 	check "$result" '.ready and .frames > 0'
 }
 
+@test "FSDB: all pairs of a plane have a session, each knows all neighbours" {
+	check "$(sim "$mini")" '.sessions.fsdb == {"established": 24, "expected": 24}'
+	result=$(sim "$mini" --show "dsf subscription")
+	check "$result" 'length == 24 and all(.[]; .state == "ESTABLISHED" and .liveness == "LIVE")'
+	check "$result" 'all(.[]; .node != .peer) and (map([.node, .peer]) | unique | length == 24)'
+	result=$(sim "$mini" --show ndp)
+	check "$result" '[.[] | select(.state == "reachable")] | group_by(.node) |
+		length == 8 and all(.[]; length == 8 and (map(select(.scope == "local")) | length) == 2)'
+	result=$(sim "$mini" --show fsdb)
+	check "$result" '[.[] | select(.kind == "neighbor")] | length == 64 and
+		all(.[]; .state == "reachable" and .liveness == "LIVE")'
+}
+
+@test "FSDB: a port that is down keeps its own switch's entry only" {
+	result=$(sim "$mini" --fail b0-z0-h0:gpu0p0 --show ndp)
+	check "$result" '[.[] | select(.state == "incomplete")] | length == 1 and .[0].scope == "local"'
+	check "$result" '[.[] | select(.state == "reachable")] | length == 60'
+}
+
 @test "the same seed is the same run, another one is not" {
 	a=$(sim "$mini" --run "permutation --size 256K" | jq -r .trace_hash)
 	b=$(sim "$mini" --run "permutation --size 256K" | jq -r .trace_hash)

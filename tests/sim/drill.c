@@ -166,7 +166,8 @@ static void play(
 		.refresh_ns = t->fabric.reach_refresh_ns,
 		.look_min_ns = NS_PER_US,
 		.memory = &memory.memory };
-	struct sim *s = sim_new(&(struct sim_config){ .topo = t, .seed = seed });
+	struct sim *s = sim_new(
+		&(struct sim_config){ .topo = t, .seed = seed, .sessions_max = SIM_SESSIONS_MAX });
 	struct node_drill *d;
 
 	memset(o, 0, sizeof(*o));

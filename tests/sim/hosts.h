@@ -62,7 +62,7 @@ static void collect(void *user, const struct node_row *row)
 
 static struct sim *started(const struct topo *t, uint64_t seed)
 {
-	struct sim_config config = { .topo = t, .seed = seed };
+	struct sim_config config = { .topo = t, .seed = seed, .sessions_max = SIM_SESSIONS_MAX };
 	struct sim *s = sim_new(&config);
 
 	for (uint64_t at = 0; s != NULL && !sim_ready(s) && at < 20; at++)

@@ -5,9 +5,11 @@
 #include "topo/file.h"
 
 #define READY_NS (10 * NS_PER_MS)
+#define QUIET_NS (100 * NS_PER_US) /* until sessions have acknowledged all that made them ready */
 
 static char replay[512];
 static const char *program;
+static uint32_t control_dilation;
 
 bool lab_result(bool held, const char *file, int line, const char *text, const char *format, ...)
 {
@@ -26,6 +28,11 @@ static void fail(const char *what, const char *why)
 {
 	TAP_OK(false, "%s: %s", what, why);
 	exit(TAP_DONE());
+}
+
+void lab_sessions(uint32_t dilation)
+{
+	control_dilation = dilation;
 }
 
 static void run_seed(void (*test)(uint64_t seed), uint64_t seed)
@@ -78,7 +85,11 @@ static void count_event(void *user, const struct dsf_event *event)
 
 static void open_sim(struct lab *l, uint64_t seed)
 {
-	struct sim_config config = { l->topo, seed, &l->trace };
+	struct sim_config config = { .topo = l->topo,
+		.seed = seed,
+		.trace = &l->trace,
+		.control_dilation = control_dilation,
+		.sessions_max = control_dilation > 0 ? SIM_SESSIONS_MAX : 0 };
 
 	l->seed = seed;
 	dsf_rng_fork(&l->rng, seed, 0x74657374, 0);
@@ -89,6 +100,8 @@ static void open_sim(struct lab *l, uint64_t seed)
 		fail("sim_new", "no simulation");
 	if (!lab_wait_ready(l, READY_NS))
 		LAB_OK(false, "ready within 10 ms");
+	if (control_dilation > 0)
+		lab_run(l, QUIET_NS);
 }
 
 void lab_open_text(struct lab *l, const char *text, uint64_t seed)

@@ -47,6 +47,10 @@ int lab_main(int argc, char **argv, void (*test)(uint64_t seed), uint64_t seeds)
 bool lab_result(bool held, const char *file, int line, const char *text, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
+/* Labs opened from now on run FSDB, and divide its durations by dilation. By default they don't,
+ * for packets that no flow has sent would be counted where they are lost. */
+void lab_sessions(uint32_t dilation);
+
 /* Opens a shipped topology by its file name, or one whose text is given. Ends the program when it
  * can't. Ready within 10 ms of virtual time, or the check fails. */
 void lab_open(struct lab *l, const char *file, uint64_t seed);

@@ -381,6 +381,28 @@ static void test_restart(void)
 	}
 }
 
+/* A node restarts, and the fabric tells: the other side finds out and connects anew at once. */
+static void test_fresh(void)
+{
+	open_net(2);
+	net_reach_all(&n);
+	n.reset_unknown = true;
+	net_stop(&n, 1);
+	fsdb_mesh_reachable(n.meshes[0], net_id(1), false, n.now);
+	net_start(&n, 1, &memory.memory);
+	net_publish_port(&n, 1, 0);
+	net_reach(&n, 0, 1, true);
+	fsdb_mesh_reachable(n.meshes[0], net_id(1), true, n.now); /* by one link more */
+	net_settle(&n);
+	TAP_OK(all_in(FSDB_ESTABLISHED), "restarted within reach: back at once");
+	TAP_EQ(net_session(&n, 0, 1)->table.count, 2, "with what it says now");
+	net_stop(&n, 1);
+	net_start(&n, 1, &memory.memory);
+	net_pass(&n, 2 * FSDB_HEARTBEAT_NS - 1);
+	TAP_OK(all_in(FSDB_ESTABLISHED), "untold: after a heartbeat and the retry time");
+	close_net("fresh");
+}
+
 /* A node writes what it likes to the other: raw bytes on its stream. */
 static int say(uint32_t to, uint32_t from, const struct fsdb_message *m,
 	const struct fsdb_record *records, uint32_t count)
@@ -630,6 +652,7 @@ int main(void)
 	test_closed(true);
 	test_closed(false);
 	test_restart();
+	test_fresh();
 	test_rollback();
 	test_broken();
 	test_accept();

@@ -14,7 +14,7 @@
 
 static struct test_memory memory = TEST_MEMORY(memory);
 
-/* The owner of one device's streams: sends bytes that are a function of their place, and checks what
+/* The owner of one device's streams: sends bytes that are a function of their place, checks what
  * comes. */
 struct end {
 	bool open, closed, reset;
