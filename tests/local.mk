@@ -183,6 +183,10 @@ BATS_TESTS += tests/integration/node.bats
 BATS_TESTS += tests/integration/sim.bats
 BATS_TESTS += tests/integration/uring.bats
 
+# These need other routers, and skip without them.
+BATS_TESTS += tests/interop/bgp.bats
+EXTRA_DIST += tests/interop/lib.bash
+
 EXTRA_DIST += tests/fuzz/corpus tests/sim/seeds tests/sim/drill_balance.json tests/sim/drill_queues.json tests/integration/lib.bash tests/integration/traffic.bash tests/memory.h tests/unit/bgp_net.h tests/source.h tests/tap.h tests/topologies $(BATS_TESTS)
 
 if FUZZERS
@@ -194,6 +198,7 @@ libreplay_la_SOURCES = tests/fuzz/replay.c
 libreplay_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 LDADD = libreplay.la $(DSF_CORE_LIBS)
 check_PROGRAMS += $(UNIT_TESTS) $(SIM_TESTS) $(FUZZ_TARGETS)
+check_PROGRAMS += tests/interop/bgp_speaker
 TESTS += $(UNIT_TESTS) $(SIM_TESTS) $(FUZZ_TARGETS)
 if HAVE_BATS
 TESTS += $(BATS_TESTS)
@@ -210,6 +215,11 @@ list-fuzzers:
 	@echo $(FUZZ_TARGETS)
 
 .PHONY: check-core fuzzers list-fuzzers
+
+# The BGP core over kernel TCP.
+tests_interop_bgp_speaker_SOURCES = tests/interop/bgp_speaker.c
+tests_interop_bgp_speaker_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+tests_interop_bgp_speaker_LDADD = libbgp.la libbase.la
 
 # The driver's tests bring a fake node of their own in place of libnode.
 URING_TEST_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
