@@ -53,8 +53,8 @@
 /* And for each path that the last one walked: five times what that takes (measured: 40 ns), so that
  * decisions never take most of the time, however paths come. */
 #define BGP_DECIDE_PATH_NS 200ull
-#define BGP_DEFER_NS (120 * NS_PER_S) /* published: End-of-RIB wait default 120 s */
-#define BGP_STALE_NS (360 * NS_PER_S) /* ours, as FRR: longest that stale routes stay */
+#define BGP_DEFER_NS       (120 * NS_PER_S) /* published: End-of-RIB wait default 120 s */
+#define BGP_STALE_NS       (360 * NS_PER_S) /* ours, as FRR: longest that stale routes stay */
 
 /* One neighbour. Addresses identify: no two peers have the same. */
 struct bgp_peer_config {

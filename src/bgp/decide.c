@@ -1,5 +1,5 @@
 /* decide.c - which paths of a prefix are used, for all prefixes that have changed at once */
-#include <assert.h>
+#include "base/rng.h"
 #include "bgp/speaker.h"
 
 /* ---- paths in order */
@@ -163,9 +163,10 @@ static uint32_t mark_merit(struct bgp_prefix *prefix)
 }
 
 /* The place of an AS in a table of (AS, lowest MED) of a power of two of places. */
-static uint32_t *med_place(uint32_t *meds, uint32_t places, uint32_t as)
+static uint32_t *med_place(const struct bgp *b, uint32_t places, uint32_t as)
 {
-	uint32_t i = (uint32_t)(as * 0x9e3779b1u) & (places - 1);
+	uint32_t *meds = b->meds;
+	uint32_t i = (uint32_t)dsf_mix(b->store.seed ^ as) & (places - 1);
 
 	while (meds[2 * i + 1] != 0 && meds[2 * i] != as) /* MED + 1; 0 is an empty place */
 		i = (i + 1) & (places - 1);
@@ -217,15 +218,15 @@ static bool drop_meds(struct bgp *b, struct bgp_prefix *prefix, uint32_t count)
 
 		if (!p->multipath)
 			continue;
-		place = med_place(b->meds, places, p->bundle->neighbor_as);
+		place = med_place(b, places, p->bundle->neighbor_as);
 		place[0] = p->bundle->neighbor_as;
 		if (place[1] == 0 || med_mark(p) < place[1])
 			place[1] = med_mark(p);
 	}
 	for (struct bgp_path *p = prefix->paths; p != NULL; p = p->next) {
 		if (p->multipath)
-			p->multipath = med_mark(p) ==
-				       med_place(b->meds, places, p->bundle->neighbor_as)[1];
+			p->multipath =
+				med_mark(p) == med_place(b, places, p->bundle->neighbor_as)[1];
 	}
 	return true;
 }

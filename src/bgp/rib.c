@@ -87,15 +87,16 @@ void bgp_rib_touch(struct bgp *b, struct bgp_prefix *prefix, dsf_instant now)
 	b->dirty_last = prefix;
 }
 
-static uint32_t hash_path(const struct bgp_prefix *prefix, uint32_t id)
+/* Seeded: a peer chooses its ids. */
+static uint32_t hash_path(const struct bgp *b, const struct bgp_prefix *prefix, uint32_t id)
 {
-	return prefix->link.hash ^ (uint32_t)dsf_mix(id + 1ull);
+	return (uint32_t)dsf_mix(b->store.seed ^ ((uint64_t)prefix->link.hash << 32 | id));
 }
 
 static struct bgp_path *find_path(
 	const struct bgp_peer *p, const struct bgp_prefix *prefix, uint32_t id)
 {
-	struct bgp_link *link = bgp_table_first(&p->paths, hash_path(prefix, id));
+	struct bgp_link *link = bgp_table_first(&p->paths, hash_path(p->bgp, prefix, id));
 
 	while (link != NULL && (link->id != id || path_of(link)->prefix != prefix))
 		link = bgp_table_again(link);
@@ -145,7 +146,7 @@ static struct bgp_path *make_path(struct bgp_peer *p, struct bgp_prefix *prefix,
 	if (p->free == NULL && !make_slab(p))
 		return NULL;
 	path = p->free;
-	path->link.hash = hash_path(prefix, id);
+	path->link.hash = hash_path(p->bgp, prefix, id);
 	path->link.id = id;
 	if (!bgp_table_add(&p->paths, &path->link)) {
 		free_slabs(p); /* its first path, or there would be buckets */

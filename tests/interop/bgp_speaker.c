@@ -4,8 +4,7 @@
  * usage: bgp_speaker as=N id=A.B.C.D local=ADDRESS control=FIFO [origin=PREFIX/LENGTH]...
  *                    [peer=ADDRESS,as=N[,WORD]...]...
  *   WORDs of a peer: passive, add-path=0..3, hold=S, restart=S, retry=MS, max=PATHS, idle=S,
- *   md5=KEY,
- *   self (tell our address as next hop)
+ *   md5=KEY, self (tell our address as next hop)
  *
  * Lines written to the FIFO are commands; PEER and ORIGIN count from 0:
  *   show FILE                 writes the state to FILE as one JSON object, which appears whole

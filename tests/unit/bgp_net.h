@@ -236,17 +236,23 @@ struct net_raw {
 	struct bgp_attributes attributes; /* of the last announcement */
 	struct dsf_ip6 next_hop;
 	uint8_t kept[65536]; /* what they point into */
+	/* called for each prefix that is heard, where set; u: attributes of an announcement */
+	void (*heard)(struct net_raw *raw, const struct bgp_nlri *nlri, const struct bgp_update *u);
 };
 
 static struct net_raw *net_raws[8]; /* those that are open */
 
-static void net_raw_count(struct net_raw *raw, struct bgp_span span, uint32_t *count)
+static void net_raw_count(
+	struct net_raw *raw, struct bgp_span span, uint32_t *count, const struct bgp_update *u)
 {
 	struct dsf_cursor in = bgp_span_read(span);
 	struct bgp_nlri nlri;
 
-	while (bgp_nlri_decode(&in, raw->rules.add_path, &nlri))
+	while (bgp_nlri_decode(&in, raw->rules.add_path, &nlri)) {
 		(*count)++;
+		if (raw->heard != NULL)
+			raw->heard(raw, &nlri, u);
+	}
 }
 
 static void net_raw_hear(struct net_raw *raw, const uint8_t *bytes, size_t size)
@@ -284,8 +290,8 @@ static void net_raw_hear(struct net_raw *raw, const uint8_t *bytes, size_t size)
 				u.withdraw)
 				abort();
 			raw->end_of_ribs += u.end_of_rib;
-			net_raw_count(raw, u.reach, &raw->announced);
-			net_raw_count(raw, u.unreach, &raw->withdrawn);
+			net_raw_count(raw, u.unreach, &raw->withdrawn, NULL);
+			net_raw_count(raw, u.reach, &raw->announced, &u);
 			if (u.reach.size > 0) {
 				raw->attributes = u.attributes;
 				raw->next_hop = u.next_hop;
@@ -360,8 +366,7 @@ __attribute__((unused)) static bool net_raw_open(struct net_raw *raw, unsigned s
 	int64_t stream = bgp_accept(net_speaker[speaker], &remote, &local, net_now);
 	uint8_t bytes[BGP_MESSAGE_MAX];
 
-	memset(raw, 0, sizeof(*raw));
-	raw->speaker = speaker;
+	*raw = (struct net_raw){ .speaker = speaker, .heard = raw->heard };
 	raw->stream = (uint32_t)stream;
 	raw->rules = (struct bgp_update_rules){ .external = open->as != speaker_as,
 		.as4 = open->as4,
