@@ -80,6 +80,7 @@ static void view_voqs(
 			.credits_granted = q->granted_total,
 			.dropped = q->dropped,
 			.ecn_marked = q->ecn_marked,
+			.watchdog_dropped = q->watchdog_dropped,
 			.sent_packets = q->sent_packets,
 			.sent_bytes = q->sent_bytes };
 		row_fn(user, &row);

@@ -91,6 +91,7 @@ struct node_row_voq {
 	uint64_t packets, bytes;
 	uint64_t credits_requested, credits_granted; /* bytes, totals */
 	uint64_t dropped, ecn_marked;
+	uint64_t watchdog_dropped; /* packets deleted for want of credit */
 	uint64_t sent_packets, sent_bytes;
 };
 

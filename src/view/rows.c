@@ -294,8 +294,8 @@ static bool voq_row(cJSON *o, const struct node_row_voq *r)
 	       ADD_NUMBERS(o, { "packets", r->packets }, { "bytes", r->bytes },
 		       { "credits_requested", r->credits_requested },
 		       { "credits_granted", r->credits_granted }, { "dropped", r->dropped },
-		       { "ecn_marked", r->ecn_marked }, { "sent_packets", r->sent_packets },
-		       { "sent_bytes", r->sent_bytes });
+		       { "ecn_marked", r->ecn_marked }, { "watchdog_dropped", r->watchdog_dropped },
+		       { "sent_packets", r->sent_packets }, { "sent_bytes", r->sent_bytes });
 }
 
 static bool system_port_row(cJSON *o, const struct topo *t, const struct node_row_system_port *r)

@@ -25,6 +25,13 @@ check() {
 	check "$result" '.ready and .frames > 0'
 }
 
+@test "show fabric: how far a switch is overdrained" {
+	result=$(sim "$mini" --fail b0-z0-p0-rdsw0:fab0 --show fabric)
+	check "$result" '[.[] | select(.overdrain_percent > 0) | .node] == ["b0-z0-p0-rdsw0"]'
+	# 800G of ports need 853.4G of fabric; 445G are left
+	check "$result" '.[] | select(.node == "b0-z0-p0-rdsw0") | .overdrain_percent == 52'
+}
+
 @test "FSDB: all pairs of a plane have a session, each knows all neighbours" {
 	check "$(sim "$mini")" '.sessions.fsdb == {"established": 24, "expected": 24}'
 	result=$(sim "$mini" --show "dsf subscription")

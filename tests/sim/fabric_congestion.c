@@ -254,7 +254,7 @@ static struct outcome half(bool balanced, uint64_t seed)
 		sim_link_set(lab.sim, link_at(port), false);
 	}
 	(void)watch_for(FOLLOW_NS);
-	o = measure(200 * NS_PER_US);
+	o = measure(120 * NS_PER_US);
 	tell("after it", &o);
 	if (balanced)
 		check(&o);

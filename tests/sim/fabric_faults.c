@@ -226,6 +226,7 @@ static void all_down(uint64_t seed)
 	LAB_OK(t.voq_packets == 0 && t.watchdog_drops > 0 &&
 			lab.events[DSF_EVENT_WATCHDOG_DROPPED] > 0,
 		"%s: the watchdog deleted %" PRIu64, name, t.watchdog_drops);
+	LAB_OK(t.voq_watchdog_drops == t.watchdog_drops, "%s: as its VOQs say", name);
 	for (uint32_t i = 0; i < lab_fabric_ports(&lab, node); i++)
 		sim_link_set(lab.sim, lab.topo->ports[lab_fabric_port(&lab, node, i)].link, true);
 	LAB_OK(lab_wait_ready(&lab, 200 * NS_PER_US), "%s: reachability recovers", name);

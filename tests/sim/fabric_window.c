@@ -137,5 +137,5 @@ static void test(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	return lab_main(argc, argv, test, 2);
+	return lab_main(argc, argv, test, 1);
 }

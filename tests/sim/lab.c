@@ -235,6 +235,7 @@ static void add_row(void *user, const struct node_row *row)
 		return;
 	}
 	a->totals->voq_packets += row->voq.packets;
+	a->totals->voq_watchdog_drops += row->voq.watchdog_dropped;
 	a->totals->over_granted += row->voq.credits_granted >=
 				   row->voq.credits_requested + a->lab->topo->fabric.credit_bytes;
 }

@@ -37,6 +37,7 @@ struct lab_totals {
 	uint64_t errors[DSF_ERR_COUNT];
 	uint64_t credits_sent, credits_received;
 	uint64_t voq_packets;  /* waiting */
+	uint64_t voq_watchdog_drops;
 	uint64_t over_granted; /* VOQs that got more than they asked for */
 };
 

@@ -77,7 +77,7 @@ static void test_rows(void)
 		"[{\"node\":\"b0-z0-p0-rdsw0\",\"system_port\":64,\"class\":\"rdma\",\"packets\":0,"
 		"\"bytes\":18446744073709551615,\"credits_requested\":2000000000000000,"
 		"\"credits_granted\":9007199254740993,\"dropped\":0,\"ecn_marked\":0,"
-		"\"sent_packets\":0,\"sent_bytes\":0}]\n",
+		"\"watchdog_dropped\":0,\"sent_packets\":0,\"sent_bytes\":0}]\n",
 		"voq: 64-bit integers keep every digit");
 
 	row = (struct node_row){ .query = NODE_QUERY_NDP, .node = node("b0-z0-p0-rdsw0") };
