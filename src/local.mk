@@ -220,6 +220,7 @@ libdsfuring_la_SOURCES += src/uring/port.c src/uring/port.h
 libdsfuring_la_SOURCES += src/uring/process.c src/uring/process.h
 libdsfuring_la_SOURCES += src/uring/request.c src/uring/request.h
 libdsfuring_la_SOURCES += src/uring/setup.c src/uring/setup.h
+libdsfuring_la_SOURCES += src/uring/stream.c src/uring/stream.h
 libdsfuring_la_SOURCES += src/uring/text.c src/uring/text.h
 libdsfuring_la_SOURCES += src/uring/transmit.c src/uring/transmit.h
 libdsfuring_la_SOURCES += src/uring/tun.c src/uring/tun.h

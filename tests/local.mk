@@ -100,6 +100,7 @@ UNIT_TESTS += tests/unit/driver_glue
 # uring
 UNIT_TESTS += tests/unit/uring_control
 UNIT_TESTS += tests/unit/uring_port
+UNIT_TESTS += tests/unit/uring_stream
 UNIT_TESTS += tests/unit/uring_process
 
 # netns
@@ -233,6 +234,8 @@ tests_unit_uring_control_CPPFLAGS = $(URING_TEST_CPPFLAGS)
 tests_unit_uring_control_LDADD = $(URING_TEST_LDADD)
 tests_unit_uring_port_CPPFLAGS = $(URING_TEST_CPPFLAGS)
 tests_unit_uring_port_LDADD = $(URING_TEST_LDADD)
+tests_unit_uring_stream_CPPFLAGS = $(URING_TEST_CPPFLAGS)
+tests_unit_uring_stream_LDADD = $(URING_TEST_LDADD)
 tests_unit_uring_process_CPPFLAGS = $(URING_TEST_CPPFLAGS)
 tests_unit_uring_process_LDADD = $(URING_TEST_LDADD)
 

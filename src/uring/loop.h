@@ -25,6 +25,11 @@ enum uring_kind {
 	URING_KIND_CONTROL_RX,
 	URING_KIND_CONTROL_TX,
 	URING_KIND_SIGNAL,
+	URING_KIND_STREAM_ACCEPT,  /* index: the listener */
+	URING_KIND_STREAM_CONNECT, /* index: the stream's slot */
+	URING_KIND_STREAM_RX,
+	URING_KIND_STREAM_TX,
+	URING_KIND_STREAM_CANCEL,
 };
 
 struct uring_loop {

@@ -17,7 +17,7 @@ struct uring_node_config {
 	/* What is drained from the beginning: fabric ports by number (NULL: none), or all. */
 	const bool *drained_ports;
 	bool drained;
-	int control_fd;    /* stream socket to the supervisor: JSON lines, see control.h */
+	int control_fd; /* stream socket to the supervisor: JSON lines, see control.h */
 };
 
 /* Runs until "stop", SIGTERM or end of control_fd. Returns the exit code. Logs to stderr. */

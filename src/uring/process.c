@@ -54,9 +54,9 @@ static unsigned take_outputs(struct uring_process *p)
 			status = uring_memory_place(&p->payload, &out.spans[0], out.head);
 			node_memory_done(p->node, out.request, status, p->now);
 			break;
-		case NODE_OUTPUT_OPEN: /* no node asks: node_config.streams is false */
+		case NODE_OUTPUT_OPEN:
 		case NODE_OUTPUT_WRITE:
-		case NODE_OUTPUT_CLOSE: break;
+		case NODE_OUTPUT_CLOSE: uring_streams_output(&p->streams, &out, p->now); break;
 		}
 	}
 	return count;
@@ -231,6 +231,11 @@ static void complete(struct uring_process *p, const struct io_uring_cqe *cqe)
 		log_info("stopping: signal");
 		p->stopping = true;
 		break;
+	case URING_KIND_STREAM_ACCEPT:
+	case URING_KIND_STREAM_CONNECT:
+	case URING_KIND_STREAM_RX:
+	case URING_KIND_STREAM_TX:
+	case URING_KIND_STREAM_CANCEL: uring_streams_note(&p->streams, cqe); break;
 	}
 }
 
@@ -316,9 +321,11 @@ static void handle_line(void *user, const char *line, size_t size)
 	uring_request_handle(user, line, size);
 }
 
-/* Both catch up with the clock, so they wait until all frames that came before are in. */
+/* All catch up with the clock, so they wait until all frames that came before are in. */
 static void take_news(struct uring_process *p)
 {
+	if (uring_streams_news(&p->streams))
+		uring_streams_handle(&p->streams, uring_process_catch_up(p));
 	if (p->links_news) {
 		p->links_news = false;
 		uring_process_read_links(p);
@@ -371,6 +378,7 @@ int uring_process_turn(struct uring_process *p)
 	sent = take_outputs(p);
 	uring_news_tell(p);
 	uring_control_arm(&p->control, &p->loop);
+	uring_streams_arm(&p->streams);
 	p->stopping |= p->control.ended;
 	if (p->rearm)
 		rearm(p);

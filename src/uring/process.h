@@ -31,6 +31,7 @@
 #include "uring/news.h"
 #include "uring/node_main.h"
 #include "uring/port.h"
+#include "uring/stream.h"
 #include "uring/transmit.h"
 
 struct uring_process {
@@ -52,6 +53,7 @@ struct uring_process {
 	struct uring_hold hold;
 	struct uring_memory payload;
 	struct uring_transmit transmit;
+	struct uring_streams streams; /* interface nodes */
 	struct uring_fidelity fidelity;
 	struct node *node;
 	dsf_instant now;               /* what the node was told last */

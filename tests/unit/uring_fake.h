@@ -8,6 +8,7 @@
 #define DSF_TESTS_URING_FAKE_H
 #include <stdlib.h>
 #include <string.h>
+#include "base/err.h"
 #include "node/node.h"
 #include "uring/node_main.h"
 #include "workload/spec.h"
@@ -187,6 +188,48 @@ void node_memory_done(struct node *n, uint64_t request, int status, dsf_instant 
 	(void)n;
 	(void)request;
 	(void)status;
+	(void)now;
+}
+
+/* This one asks for no streams. */
+int node_stream_accept(struct node *n, const struct node_stream_ends *ends, dsf_instant now)
+{
+	(void)n;
+	(void)ends;
+	(void)now;
+	return -DSF_E_UNKNOWN;
+}
+
+void node_stream_connected(struct node *n, uint32_t stream, dsf_instant now)
+{
+	(void)n;
+	(void)stream;
+	(void)now;
+}
+
+void node_stream_input(
+	struct node *n, uint32_t stream, const uint8_t *bytes, uint32_t size, dsf_instant now)
+{
+	(void)n;
+	(void)stream;
+	(void)bytes;
+	(void)size;
+	(void)now;
+}
+
+void node_stream_writable(struct node *n, uint32_t stream, uint32_t room, dsf_instant now)
+{
+	(void)n;
+	(void)stream;
+	(void)room;
+	(void)now;
+}
+
+void node_stream_closed(struct node *n, uint32_t stream, bool reset, dsf_instant now)
+{
+	(void)n;
+	(void)stream;
+	(void)reset;
 	(void)now;
 }
 
