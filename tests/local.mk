@@ -59,8 +59,10 @@ UNIT_TESTS += tests/unit/metaroce_wire
 # bgp
 UNIT_TESTS += tests/unit/bgp_core
 UNIT_TESTS += tests/unit/bgp_many
+UNIT_TESTS += tests/unit/bgp_policy
 UNIT_TESTS += tests/unit/bgp_random
 UNIT_TESTS += tests/unit/bgp_session
+UNIT_TESTS += tests/unit/bgp_store
 UNIT_TESTS += tests/unit/bgp_update
 UNIT_TESTS += tests/unit/bgp_wire
 

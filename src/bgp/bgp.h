@@ -33,6 +33,11 @@
  * whose bytes can't go on is blocked, and the speaker writes no more until it isn't; what waits is
  * the list, never a buffer.
  *
+ * Choices. Multipath takes paths of equal length through whatever ASes; MEDs compare within one
+ * neighbouring AS. No advertisement interval: decisions are batched, so what is told is. Next hops
+ * are taken as they come: whether one resolves is known where packets are forwarded, and a set
+ * whose member doesn't is used without it. No route reflection: iBGP routes go to eBGP peers only.
+ *
  * A hostile peer can send what it likes: messages end its session, paths and bytes of attributes
  * have limits, and with the session goes all the memory.
  *

@@ -455,6 +455,76 @@ static void test_blocked(void)
 	finish("blocked");
 }
 
+/* A peer of 2-octet AS numbers, and attributes that are too long for who knows no long messages. */
+static void test_others(void)
+{
+	static uint8_t attributes[6000], message[BGP_MESSAGE_EXTENDED_MAX], communities[5000];
+	struct bgp_open open = net_open(65001, 1), open2 = net_open(65002, 2);
+	struct bgp_nlri nlri = { net_prefix(9, 0, 32), 0 };
+	const struct bgp_attribute *path;
+	struct dsf_writer w = { attributes, attributes + sizeof(attributes), false };
+	struct bgp_update_writer u;
+	struct bgp_attributes a;
+	struct dsf_ip6 hop = net_address(RAW);
+	uint8_t base[256], far[] = { 2, 2, 0, 0, 0xfd, 0xe9, 0xfa, 0x56, 0xea, 1 };
+	size_t size;
+
+	make_dut(0, 1000);
+	open.extended = true;
+	open2.as4 = false;
+	TAP_OK(net_raw_open(&raw, EDGE, RAW, &open, 65000) &&
+			net_raw_open(&raw2, EDGE, RAW2, &open2, 65000),
+		"two peers");
+	bgp_attributes_read(&a, base, net_attributes(base, 65001, UINT32_MAX, 0));
+	bgp_attributes_set(&a, BGP_AS_PATH, BGP_FLAG_TRANSITIVE, far, sizeof(far));
+	bgp_attributes_write(&a, &w);
+	net_raw_announce(&raw, &nlri, false, hop, attributes, (size_t)(w.at - attributes));
+	net_raw_wait(&raw2);
+	path = bgp_attributes_find(&raw2.attributes, BGP_AS_PATH);
+	TAP_OK(raw2.announced == 1 && path != NULL && path->size == 14 &&
+			dsf_load_be32(bgp_attribute_bytes(path) + 10) == 4200000001,
+		"2 octets: the path is put together again");
+	bgp_attributes_set(&a, BGP_COMMUNITIES, 0xc0, communities, sizeof(communities));
+	w.at = attributes;
+	bgp_attributes_write(&a, &w);
+	TAP_OK(bgp_update_reach(&u, message, sizeof(message), false, &hop, attributes,
+		       (size_t)(w.at - attributes)) &&
+			bgp_update_add(&u, &nlri),
+		"5,000 octets of communities");
+	size = bgp_update_finish(&u);
+	net_raw_say(&raw, message, size);
+	net_raw_wait(&raw2);
+	TAP_OK(raw2.announced == 1 && raw2.withdrawn == 1,
+		"too long for the other: what it had is withdrawn");
+	TAP_OK(!raw.closed && !raw2.closed && raw2.largest <= BGP_MESSAGE_MAX,
+		"and nobody is the worse");
+	finish("others");
+}
+
+/* A prefix that an UPDATE withdraws and announces is announced (RFC 4271 9, 7606 5.1). */
+static void test_both(void)
+{
+	struct bgp_open open = net_open(65001, 1);
+	struct bgp_nlri nlri = { net_prefix(9, 0, 32), 0 };
+	uint8_t attributes[256], message[BGP_MESSAGE_MAX],
+		unreach[] = { 0x80, 15, 8, 0, 2, 1, 32, 0x20, 2, 9, 0 };
+	size_t size = net_attributes(attributes, 65001, UINT32_MAX, 0);
+	struct dsf_ip6 hop = net_address(RAW);
+	struct bgp_update_writer u;
+	struct bgp_row row;
+
+	make_dut(0, 1000);
+	TAP_OK(net_raw_open(&raw, EDGE, RAW, &open, 65000), "a peer");
+	memcpy(attributes + size, unreach, sizeof(unreach));
+	(void)bgp_update_reach(
+		&u, message, sizeof(message), false, &hop, attributes, size + sizeof(unreach));
+	(void)bgp_update_add(&u, &nlri);
+	net_raw_say(&raw, message, bgp_update_finish(&u));
+	net_raw_wait(&raw);
+	TAP_EQ(net_paths(EDGE, nlri.key, &row), 1, "withdrawn and announced: announced");
+	finish("both");
+}
+
 /* Whatever allocation fails, nothing leaks and everything is right once there is memory again. */
 static void test_memory(void)
 {
@@ -509,6 +579,8 @@ int main(void)
 	test_limits();
 	test_restarting();
 	test_blocked();
+	test_others();
+	test_both();
 	test_memory();
 	return TAP_DONE();
 }
