@@ -245,7 +245,7 @@ void fsdb_mesh_withdraw(struct fsdb_mesh *m, const struct fsdb_record *key)
 }
 
 /* NULL: nobody has that id. */
-static struct peer *find_id(struct fsdb_mesh *m, uint32_t id)
+static struct peer *find_id(const struct fsdb_mesh *m, uint32_t id)
 {
 	uint32_t low = 0, high = m->config.peers_count;
 
@@ -423,6 +423,13 @@ const struct fsdb_session *fsdb_mesh_session(const struct fsdb_mesh *m, uint32_t
 {
 	assert(index < m->config.peers_count);
 	return &m->peers[index].session;
+}
+
+const struct fsdb_session *fsdb_mesh_find(const struct fsdb_mesh *m, uint32_t id)
+{
+	const struct peer *p = find_id(m, id);
+
+	return p == NULL ? NULL : &p->session;
 }
 
 const struct fsdb_publisher *fsdb_mesh_publisher(const struct fsdb_mesh *m)

@@ -96,6 +96,7 @@ void fsdb_mesh_expire(struct fsdb_mesh *m, dsf_instant now);
 uint32_t fsdb_mesh_count(const struct fsdb_mesh *m);
 uint32_t fsdb_mesh_established(const struct fsdb_mesh *m); /* O(1) */
 const struct fsdb_session *fsdb_mesh_session(const struct fsdb_mesh *m, uint32_t index);
+const struct fsdb_session *fsdb_mesh_find(const struct fsdb_mesh *m, uint32_t id); /* or NULL */
 const struct fsdb_publisher *fsdb_mesh_publisher(const struct fsdb_mesh *m);
 
 #endif

@@ -103,6 +103,9 @@ void node_sessions_settle(struct node_interface *n);
 /* sessions.c: the next stream to open, write or close. */
 bool node_sessions_output(struct node_interface *n, struct node_output *out, dsf_instant now);
 
+/* sessions.c: is another switch's port up, as far as we reach it and hear of it? */
+bool node_sessions_port_up(const struct node_interface *n, uint32_t system_port, bool *stale);
+
 bool node_sessions_ready(const struct node_interface *n);
 void node_sessions_view(
 	const struct node_interface *n, enum node_query query, node_row_fn row_fn, void *user);

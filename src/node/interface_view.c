@@ -104,10 +104,11 @@ static void view_system_ports(const struct node_interface *n, node_row_fn row_fn
 		row.system_port = (struct node_row_system_port){ .system_port = sp,
 			.port = port,
 			.rate_bps = t->links[t->ports[port].link].rate_bps,
-			.local = owner == n->self,
-			.up = owner == n->self
-				      ? n->ethernet.ports[t->ports[port].number].carrier
-				      : dsf_bitset_has(n->cells.reach.any, owner->switch_index) };
+			.local = owner == n->self };
+		if (owner == n->self)
+			row.system_port.up = n->ethernet.ports[t->ports[port].number].carrier;
+		else
+			row.system_port.up = node_sessions_port_up(n, sp, &row.system_port.stale);
 		row_fn(user, &row);
 	}
 }

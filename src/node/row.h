@@ -100,6 +100,7 @@ struct node_row_system_port {
 	uint32_t port; /* index in topo->ports */
 	uint64_t rate_bps;
 	bool local, up;
+	bool stale; /* remote: its switch was gone for FSDB's hold time */
 };
 
 struct node_row_neighbor {

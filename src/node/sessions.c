@@ -229,6 +229,23 @@ bool node_sessions_output(struct node_interface *n, struct node_output *out, dsf
 	return true;
 }
 
+bool node_sessions_port_up(const struct node_interface *n, uint32_t system_port, bool *stale)
+{
+	struct fsdb_record key = { .kind = FSDB_KIND_PORT, .system_port = system_port };
+	uint32_t owner = system_port / TOPO_PORTS_PER_SWITCH;
+	bool reached = dsf_bitset_has(n->cells.reach.any, owner);
+	const struct fsdb_session *s;
+	const struct fsdb_record *port;
+
+	*stale = false;
+	if (n->fsdb == NULL)
+		return reached;
+	s = fsdb_mesh_find(n->fsdb, owner);
+	port = s == NULL ? NULL : fsdb_table_find(&s->table, &key);
+	*stale = s != NULL && s->stale;
+	return reached && port != NULL && port->state == 1;
+}
+
 bool node_sessions_ready(const struct node_interface *n)
 {
 	return n->fsdb == NULL || (fsdb_mesh_established(n->fsdb) == n->fsdb_peers_count &&

@@ -306,7 +306,8 @@ static bool system_port_row(cJSON *o, const struct topo *t, const struct node_ro
 	       view_json_add_text(o, "port", full_port_name(t, r->port, name)) &&
 	       ADD_NUMBERS(o, { "rate_bps", r->rate_bps }) &&
 	       view_json_add_text(o, "scope", r->local ? "local" : "remote") &&
-	       view_json_add_text(o, "state", r->up ? "up" : "down");
+	       view_json_add_text(o, "state", r->up ? "up" : "down") &&
+	       view_json_add_text(o, "liveness", r->stale ? "STALE" : "LIVE");
 }
 
 static bool neighbor_row(cJSON *o, const struct topo *t, const struct node_row_neighbor *r)

@@ -48,7 +48,7 @@ static const struct command {
 	[VIEW_SHOW_SYSTEM_PORT] = { { "systemport" }, NODE_QUERY_SYSTEM_PORT,
 		{ { "NODE", "node", 0 }, { "SYSTEM PORT", "system_port", 0 }, { "PORT", "port", 0 },
 			{ "RATE", "rate_bps", VIEW_TABLE_RATE }, { "SCOPE", "scope", 0 },
-			{ "STATE", "state", 0 } } },
+			{ "STATE", "state", 0 }, { "LIVENESS", "liveness", 0 } } },
 	[VIEW_SHOW_VOQ] = { { "voq" }, NODE_QUERY_VOQ,
 		{ { "NODE", "node", 0 }, { "SYSTEM PORT", "system_port", 0 },
 			{ "CLASS", "class", 0 }, { "PACKETS", "packets", 0 },

@@ -87,6 +87,31 @@ static struct copies copies(uint32_t port)
 	return c;
 }
 
+/* What other switches say of a system port. */
+struct ports {
+	uint32_t system_port, up, down, stale;
+};
+
+static void count_port(void *user, const struct node_row *row)
+{
+	const struct node_row_system_port *r = &row->system_port;
+	struct ports *p = user;
+
+	if (r->local || r->system_port != p->system_port)
+		return;
+	*(r->up ? &p->up : &p->down) += 1;
+	p->stale += r->stale;
+}
+
+static struct ports system_ports(uint32_t host_port)
+{
+	struct ports p = { .system_port =
+				   lab.topo->ports[lab.topo->ports[host_port].peer].system_port };
+
+	sim_view(lab.sim, TOPO_NONE, NODE_QUERY_SYSTEM_PORT, TOPO_NONE, count_port, &p);
+	return p;
+}
+
 static uint32_t leaves_of(uint32_t plane)
 {
 	uint32_t count = 0;
@@ -137,13 +162,15 @@ static void neighbor(const char *file, uint64_t seed)
 	host = lab.topo->ports[port].node;
 	others = leaves_of(lab.topo->ports[port].plane) - 1;
 	c = copies(port);
-	LAB_OK(c.local == 1 && c.remote == others && c.wrong == 0, "%s: known to all %u", name,
-		others);
+	LAB_OK(c.local == 1 && c.remote == others && c.wrong == 0 &&
+			system_ports(port).up == others,
+		"%s: known to all %u", name, others);
 	sim_node_stop(lab.sim, host);
 	lab_run(&lab, 200 * NS_PER_US);
 	c = copies(port);
 	LAB_OK(c.local == 0 && c.incomplete == 1 && c.remote == 0,
 		"%s: its port is down: only its own switch has an entry", name);
+	LAB_OK(system_ports(port).down == others, "%s: all know that the port is down", name);
 	if (sim_node_start(lab.sim, host) < 0)
 		LAB_OK(false, "%s: no memory", name);
 	while (copies(port).local == 0)
@@ -265,13 +292,17 @@ static void hold(uint64_t seed)
 	s = sessions(leaf, TOPO_NONE);
 	LAB_OK(s.stale == others, "%s: after the hold time it is STALE everywhere", name);
 	LAB_OK(copies(port).remote == 0, "%s: its neighbours are gone", name);
+	LAB_OK(system_ports(port).stale == others && system_ports(port).down == others,
+		"%s: its ports are down and STALE", name);
 	s = sessions(TOPO_NONE, leaf);
 	LAB_OK(s.stale == 0 && s.flaps == 0, "%s: and only its", name);
 	if (sim_node_start(lab.sim, leaf) < 0)
 		LAB_OK(false, "%s: no memory", name);
 	lab_run(&lab, BACK_NS);
 	s = sessions(leaf, TOPO_NONE);
-	LAB_OK(s.established == s.count && s.stale == 0, "%s: back: LIVE", name);
+	LAB_OK(s.established == s.count && s.stale == 0 && system_ports(port).stale == 0 &&
+			system_ports(port).up == others,
+		"%s: back: LIVE", name);
 	LAB_OK(copies(port).remote == others && copies(port).wrong == 0, "%s: with its neighbours",
 		name);
 	lab_close(&lab);
