@@ -150,7 +150,8 @@ dist_drills_DATA += drills/rdsw-isolated.json
 dist_drills_DATA += drills/rdsw-killed.json
 dist_drills_DATA += drills/storm.json
 wiresharkdir = $(pkgdatadir)/wireshark
-dist_wireshark_DATA = scripts/wireshark/dsf.lua scripts/wireshark/metaroce.lua
+dist_wireshark_DATA = scripts/wireshark/dsf.lua scripts/wireshark/fsdb.lua \
+	scripts/wireshark/metaroce.lua
 
 noinst_LTLIBRARIES += libnode.la
 libnode_la_SOURCES =

@@ -176,6 +176,7 @@ BATS_TESTS += tests/integration/capture.bats
 BATS_TESTS += tests/integration/chaos.bats
 BATS_TESTS += tests/integration/completion.bats
 BATS_TESTS += tests/integration/drain.bats
+BATS_TESTS += tests/integration/dissect.bats
 BATS_TESTS += tests/integration/exec.bats
 BATS_TESTS += tests/integration/fabric.bats
 BATS_TESTS += tests/integration/fidelity.bats
