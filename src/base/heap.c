@@ -19,6 +19,8 @@ static void place(struct dsf_heap *h, uint32_t index, struct dsf_heap_entry *ent
 {
 	h->entries[index] = entry;
 	entry->place = index + 1;
+	if (index == 0)
+		h->first_at = entry->at;
 }
 
 static void sift_up(struct dsf_heap *h, uint32_t index, struct dsf_heap_entry *entry)

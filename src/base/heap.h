@@ -25,6 +25,8 @@ struct dsf_heap {
 	const struct dsf_memory *memory;
 	struct dsf_heap_entry **entries;
 	uint64_t sequence;
+	dsf_instant
+		first_at; /* of the earliest entry, so that asking for it touches nothing else */
 	uint32_t count;
 	uint32_t capacity;
 };
@@ -58,7 +60,7 @@ static inline struct dsf_heap_entry *dsf_heap_first(const struct dsf_heap *h)
 /* The earliest instant; DSF_NEVER when empty. */
 static inline dsf_instant dsf_heap_at(const struct dsf_heap *h)
 {
-	return h->count == 0 ? DSF_NEVER : h->entries[0]->at;
+	return h->count == 0 ? DSF_NEVER : h->first_at;
 }
 
 void dsf_heap_close(struct dsf_heap *h);
