@@ -126,6 +126,7 @@ dist_topologies_DATA += topologies/l1-zone.json
 dist_topologies_DATA += topologies/l2-zone.json
 dist_topologies_DATA += topologies/meta-l1.json
 dist_topologies_DATA += topologies/meta-l2.json
+dist_topologies_DATA += topologies/meta-region.json
 dist_topologies_DATA += topologies/mini.json
 drillsdir = $(pkgdatadir)/drills
 dist_drills_DATA =

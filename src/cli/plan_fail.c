@@ -48,6 +48,22 @@ static void add_destination(struct failing *f, uint32_t destination)
 		add_row(f, i, destination);
 }
 
+/* Has the fabric of this destination lost a link? Nothing changes in the others, of which a region
+ * has many. */
+static bool is_hurt(const struct topo *t, const uint64_t *failed, uint32_t destination)
+{
+	const struct topo_node *d = &t->nodes[destination];
+
+	for (uint32_t i = dsf_bitset_next(failed, 0, t->links_count); i < t->links_count;
+		i = dsf_bitset_next(failed, i + 1, t->links_count)) {
+		const struct topo_node *n = &t->nodes[t->ports[t->links[i].port_b].node];
+
+		if (n->building == d->building && n->plane == d->plane)
+			return true;
+	}
+	return false;
+}
+
 /* One array of all nodes' rows. */
 static cJSON *join(struct failing *f)
 {
@@ -82,7 +98,8 @@ cJSON *plan_fail_rows(const struct topo *t, const uint64_t *failed, uint64_t see
 			view_rows_begin(&f.rows[i], t, NULL);
 		for (uint32_t s = 0; s < t->switches_count; s++)
 			if (t->switch_node[s] != TOPO_NONE &&
-				topo_is_interface_node(t->nodes[t->switch_node[s]].role))
+				topo_is_interface_node(t->nodes[t->switch_node[s]].role) &&
+				(all || is_hurt(t, failed, t->switch_node[s])))
 				add_destination(&f, t->switch_node[s]);
 		rows = join(&f);
 	}

@@ -4,9 +4,12 @@
 setup()
 {
 	cd "$BATS_TEST_TMPDIR" || return 1
+	# Without a region of 717,000 links, which takes minutes in its explicit form.
 	topologies=("$DSF_SOURCE"/topologies/*.json "$DSF_SOURCE"/tests/topologies/*.json)
+	region=$DSF_SOURCE/topologies/meta-region.json
 	for i in "${!topologies[@]}"; do
-		[[ "${topologies[i]}" != *.schema.json ]] || unset "topologies[i]"
+		[[ "${topologies[i]}" != *.schema.json && "${topologies[i]}" != "$region" ]] ||
+			unset "topologies[i]"
 	done
 }
 
@@ -26,7 +29,7 @@ bats_require_minimum_version 1.5.0
 
 @test "every shipped topology is valid" {
 	[ "${#topologies[@]}" -ge 6 ]
-	for file in "${topologies[@]}"; do
+	for file in "${topologies[@]}" "$region"; do
 		run -0 --separate-stderr "$DSFEMU" validate "$file"
 		[[ "$output" == *" is valid: "* ]]
 		[ "$stderr" = "" ]

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/time.h"
+#include "tests/source.h"
 #include "tests/tap.h"
 #include "topo/file.h"
 #include "topo/plan.h"
@@ -126,6 +127,41 @@ static void loops_follow_from_the_links(void)
 	topo_free(t);
 }
 
+/* The published figures: a building has 18K GPUs at 800G, an edge PoD 2K x 800G, towards four super
+ * spine switches; 4.5 : 1 there and nothing is oversubscribed below. */
+static void a_region_has_the_published_figures(void)
+{
+	struct topo *t = source_topo("topologies/meta-region.json");
+	uint32_t gpus[5] = { 0 }, edge_ports[5][2] = { { 0 } }, wrong = 0;
+	struct topo_plan p;
+
+	for (uint32_t i = 0; i < t->endpoints_count; i++)
+		gpus[t->nodes[topo_endpoint(t, i).host].building]++;
+	for (uint32_t i = 0; i < t->links_count; i++) {
+		const struct topo_node *n = &t->nodes[t->ports[t->links[i].port_a].node];
+
+		if (t->links[i].kind != TOPO_LINK_EDGE)
+			continue;
+		wrong += t->links[i].rate_bps != 800 * G || n->role != TOPO_ROLE_EDSW;
+		edge_ports[n->building][n->plane]++;
+	}
+	for (uint32_t b = 0; b < 5; b++)
+		wrong += gpus[b] != 18432 || edge_ports[b][0] != 2048 || edge_ports[b][1] != 2048;
+	TAP_EQ(wrong, 0, "five buildings of 18,432 GPUs and 2,048 x 800G in each edge PoD");
+	topo_plan(t, 2, &p);
+	TAP_EQ(p.buildings, 5, "buildings");
+	TAP_EQ(p.roles[TOPO_ROLE_RDSW], 5 * 2 * 4 * 128, "RDSWs");
+	TAP_EQ(p.roles[TOPO_ROLE_FDSW], 5 * 2 * (4 + 1) * 40, "FDSWs of zones and edge PoDs");
+	TAP_EQ(p.roles[TOPO_ROLE_SDSW], 5 * 2 * 128, "SDSWs");
+	TAP_EQ(p.roles[TOPO_ROLE_EDSW], 5 * 2 * 128, "EDSWs");
+	TAP_EQ(p.rates_bps[TOPO_LINK_GPU], 5 * 18432 * 800 * G, "a GPU has 800G over both planes");
+	TAP_EQ(p.over_edge_milli, 4500, "4.5 : 1 at L3");
+	TAP_EQ(p.over_fdsw_milli, 1000, "1 : 1 at an FDSW");
+	TAP_OK(p.over_rdsw_milli <= 1000, "an RDSW has more fabric than GPU ports: %u",
+		p.over_rdsw_milli);
+	topo_free(t);
+}
+
 /* One RDSW alone: its hosts talk, though there is no loop. */
 static void a_lone_rdsw_is_a_lab(void)
 {
@@ -150,6 +186,7 @@ int main(void)
 	unlimited_links_limit_nothing();
 	dilation_keeps_its_bounds();
 	loops_follow_from_the_links();
+	a_region_has_the_published_figures();
 	a_lone_rdsw_is_a_lab();
 	return TAP_DONE();
 }
