@@ -303,6 +303,16 @@ fill_socket()
 	nothing_left "$LAB"
 }
 
+@test "events are told until the lab has ended, which ends them well" {
+	dsf up "$MINI" --name "$LAB" --quiet
+	"$DSFEMU" events "$LAB" --json >"$BATS_TEST_TMPDIR/events" 2>"$BATS_TEST_TMPDIR/errors" 3>&- &
+	CLEAN+=($!)
+	wait_until 5 grep -q listening "$BATS_TEST_TMPDIR/errors"
+	dsf down "$LAB"
+	wait $!
+	jq -es '[.[] | select(.event == "stopped").node] | unique | length == 16' "$BATS_TEST_TMPDIR/events"
+}
+
 @test "down works without the file, with dead nodes, under a low ulimit -n" {
 	cp "$MINI" "$BATS_TEST_TMPDIR/t.json"
 	dsf up "$BATS_TEST_TMPDIR/t.json" --name "$LAB"
