@@ -52,7 +52,7 @@
 #define BGP_PEERS_MAX     4095u
 #define BGP_PATHS_MAX     (1u << 20)       /* of one peer; ours */
 #define BGP_BUNDLE_BYTES  (64ull << 20)    /* of attributes that one peer brought; ours */
-#define BGP_WITHDRAWN_MAX (1u << 20)       /* of a group, not told to all; ours */
+#define BGP_WITHDRAWN_MAX (1u << 19)       /* of a group, not told to all; ours */
 #define BGP_MULTIPATH_MAX 4096u            /* next hops of a prefix; ours: twice the published 2K */
 #define BGP_DECIDE_NS     (10 * NS_PER_MS) /* least time between decisions; ours */
 /* And for each path that the last one walked: five times what that takes (measured: 40 ns), so that

@@ -414,8 +414,10 @@ static bool decide(struct bgp *b, struct bgp_prefix *prefix, dsf_instant now)
 	held &= collect_hops(b, prefix, count, &hops);
 	set_hops(b, prefix, hops);
 	held &= tell(b, prefix, best_changed);
-	for (struct bgp_path *p = prefix->paths; p != NULL; p = p->next)
-		p->changed = false, b->walked++;
+	for (struct bgp_path *p = prefix->paths; p != NULL; p = p->next) {
+		p->changed = false;
+		b->walked++;
+	}
 	count_contributor(b, prefix, now);
 	prefix->again = !held;
 	return held;

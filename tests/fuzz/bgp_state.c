@@ -228,7 +228,11 @@ static size_t step(
 		break;
 	}
 	case 1: bgp_connected(b, stream, &local, *now); break;
-	case 2: bgp_closed(b, stream, *now); break;
+	case 2:
+		bgp_closed(b, stream, *now);
+		if (listener_of(stream) != NULL)
+			listener_of(stream)->up = false;
+		break;
 	case 3: bgp_blocked(b, stream, how[0] & 1u, *now); break;
 	case 4: bgp_peer_start(b, which % PEERS, *now); break;
 	case 5: bgp_peer_stop(b, which % PEERS, BGP_CEASE_SHUTDOWN, "x", *now); break;
