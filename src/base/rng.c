@@ -44,11 +44,6 @@ uint64_t dsf_rng_below(struct dsf_rng *r, uint64_t limit)
 	return (uint64_t)((unsigned __int128)dsf_rng_next(r) * limit >> 64);
 }
 
-bool dsf_rng_chance(struct dsf_rng *r, uint32_t ppm)
-{
-	return ppm > 0 && dsf_rng_below(r, 1000000) < ppm;
-}
-
 void dsf_rng_shuffle(struct dsf_rng *r, uint32_t *values, uint32_t count)
 {
 	for (uint32_t i = count; i > 1; i--) {

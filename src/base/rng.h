@@ -24,7 +24,10 @@ uint64_t dsf_rng_next(struct dsf_rng *r);
 uint64_t dsf_rng_below(struct dsf_rng *r, uint64_t limit);
 
 /* True in ppm of a million draws; draws nothing at 0. */
-bool dsf_rng_chance(struct dsf_rng *r, uint32_t ppm);
+static inline bool dsf_rng_chance(struct dsf_rng *r, uint32_t ppm)
+{
+	return ppm > 0 && dsf_rng_below(r, 1000000) < ppm;
+}
 
 /* Shuffles count uint32_t in place. */
 void dsf_rng_shuffle(struct dsf_rng *r, uint32_t *values, uint32_t count);
