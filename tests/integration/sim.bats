@@ -186,3 +186,26 @@ senders=b0-z0-h0:gpu0,b0-z0-h0:gpu1,b0-z0-h2:gpu0,b0-z0-h2:gpu1
 		[ -z "$output" ]
 	done
 }
+
+@test "drills: links end as their file says, not better" {
+	cd "$BATS_TEST_TMPDIR"
+	"$DSFEMU" expand "$mini" |
+		jq '(.links[] | select(.a == "b0-z0-p0-rdsw0:fab0") | .jitter) = 40' >lab.json
+	cat >drill.json <<-'END'
+		{ "name": "own", "seed": 3, "workload": { "kind": "permutation", "size": "64K" },
+		  "faults": [
+		    { "at": "100us", "for": "100us", "kind": "link impair", "delay": "1us",
+		      "target": "b0-z0-p0-rdsw0:fab0" },
+		    { "at": "150us", "for": "100us", "kind": "node kill", "target": "b0-z0-p0-fdsw0" } ] }
+	END
+	result=$(sim lab.json --drill drill.json --show port)
+	check "$result" '.[0].result.verdict == "held"'
+	check "$result" '[.[1].result[] | select(.impairment != null) | [.node, .port, .impairment]] ==
+		[["b0-z0-p0-rdsw0", "fab0", {"jitter_ns": 40}], ["b0-z0-p0-fdsw0", "fab0", {"jitter_ns": 40}]]'
+}
+
+@test "--fail alone tells how soon all have followed" {
+	result=$(sim "$mini" --fail b0-z0-p0-rdsw0:fab0)
+	check "$result" '.converged_ns > 500 and .converged_ns < 500000' # a link's delay; published timers
+	check "$(sim "$mini")" '.converged_ns == null'
+}
