@@ -3,12 +3,14 @@
  *
  * Theory. Each device tells each neighbour, per link, the set of interface nodes it reaches, in
  * reachability cells: at once when the set changes, and again every refresh period, so that a lost
- * cell costs one period. Every train carries "I hear you"; a link is live only while we hear the
- * peer and the peer hears us, so a link that died in one direction is left by both ends. Carrier
- * loss acts at once, silence after three periods. Every cell carries a link sequence: gaps that
- * don't close within a period are losses, as corrupted cells are, and a link that loses more than
- * a threshold (a gray link) is isolated: we tell the peer that we don't hear it, and both stop. A
- * link that isn't live is tested with fill cells; it returns after eight clean periods.
+ * cell costs one period. A link has one such cell in its queue at a time: what changes while it
+ * waits is told by the next one. Cells carry the words of their own fabric's switches only. Every
+ * train carries "I hear you"; a link is live only while we hear the peer and the peer hears us, so
+ * a link that died in one direction is left by both ends. Carrier loss acts at once, silence after
+ * three periods. Every cell carries a link sequence: gaps that don't close within a period are
+ * losses, as corrupted cells are, and a link that loses more than a threshold (a gray link) is
+ * isolated: we tell the peer that we don't hear it, and both stop. A link that isn't live is tested
+ * with fill cells; it returns after eight clean periods.
  *
  * Valley-free: an interface node tells of itself only. An FDSW tells what it hears directly from
  * an interface node to the others and to the SDSWs; what an SDSW told it, to its interface nodes
