@@ -78,7 +78,7 @@ broken()
 		[.faults[] | [.at_ns, .kind, .target]] == [
 			[20000, "link down", "b0-z0-p0-rdsw0:fab0"],
 			[40000, "link impair", "b0-z0-p1-rdsw2:fab1"]] and
-		([.invariants[] | select(.held)] | length) == 7 and
+		([.invariants[] | select(.held)] | length) == 8 and
 		.convergence_ns.p50 > 0 and .convergence_ns.max <= 60000' live.json
 	dsf status "$LAB"
 	dsf sim "$MINI" --drill drill.json --json >sim.json

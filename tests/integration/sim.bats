@@ -166,7 +166,7 @@ senders=b0-z0-h0:gpu0,b0-z0-h0:gpu1,b0-z0-h2:gpu0,b0-z0-h2:gpu1
 	result=$(sim "$mini" --drill fdsw-killed.json)
 	check "$result" '.verdict == "held" and .drill == "fdsw-killed" and
 		([.faults[] | keys | contains(["at_ns", "kind", "target"])] == [true]) and
-		(.invariants | length) == 7 and ([.invariants[].held] | all) and .convergence_ns.max > 0'
+		(.invariants | length) == 8 and ([.invariants[].held] | all) and .convergence_ns.max > 0'
 	run "$DSFEMU" sim "$mini" --drill fdsw-killed.json
 	[[ "$output" == *"# fdsw-killed.json"*"node kill"*"verdict      held"* ]]
 	a=$(sim "$mini" --drill 'random --seed 9 --duration 500us --faults 5')
