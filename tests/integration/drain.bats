@@ -31,13 +31,14 @@ teardown()
 {
 	[ "$(id -u)" = 0 ] || return 0
 	[ -z "$other" ] || "$DSFEMU" down "$other" --kill
+	export DSFEMU_LAB=$LAB
 	for link in $P0-rdsw0:fab0 $P0-rdsw0:fab1; do
 		dsf link reset $link
 	done
 	for node in rdsw0 fdsw0; do
 		dsf node undrain $P0-$node
 	done
-	wait_until 10 whole
+	wait_until 20 whole
 }
 
 whole()
@@ -57,9 +58,9 @@ both()
 	port $P0-rdsw0 fab0 "$1" && port $P0-fdsw0 fab0 "$2"
 }
 
-outputs() # NODE DESTINATION
+outputs() # NODE DESTINATION WANT : its links to there
 {
-	dsf show fabric reachability "$2" --node "$1" --json | jq -c '.[0].output'
+	[ "$(dsf show fabric reachability "$2" --node "$1" --json | jq -c '.[0].output')" = "$3" ]
 }
 
 sum() # COUNTER, over all switches
@@ -73,6 +74,11 @@ lost()
 		"$(sum fabric_link_down_dropped) $(sum fabric_drops) $(sum voq_drops) $(sum watchdog_drops)"
 }
 
+cells_of() # PORT of RDSW 0
+{
+	port $P0-rdsw0 "$1" '[.cells_tx, .cells_rx] | @csv'
+}
+
 pings() # FROM TO COUNT, over plane 0
 {
 	dsf exec "$1" -- ping -6 -q -c "$3" -i 0.01 -W 2 "$(address "$LAB" "$2" gpu0p0)" -I gpu0p0
@@ -80,26 +86,27 @@ pings() # FROM TO COUNT, over plane 0
 
 @test "a drained link is up and inactive at both ends; either end undrains it" {
 	dsf link drain $P0-rdsw0:fab0
-	wait_until 5 both '.live and .carrier and .active_state == "inactive" and .drained and (.peer_drained | not)' \
+	wait_until 10 both '.live and .carrier and .active_state == "inactive" and .drained and (.peer_drained | not)' \
 		'.live and .carrier and .active_state == "inactive" and (.drained | not) and .peer_drained'
 	dsf status --json | jq -e --arg a $P0-rdsw0:fab0 '.state == "ready" and
 		[.links[] | select(.state != "up") | [.a, .state]] == [[$a, "drained"]]'
-	wait_until 5 test "$(outputs $P0-rdsw0 $P0-rdsw3)" = '["fab1"]'
-	[ "$(outputs $P0-rdsw3 $P0-rdsw0)" = '["fab1"]' ]
-	[ "$(outputs $P0-rdsw3 $P0-rdsw1)" = '["fab0","fab1"]' ]
+	wait_until 10 outputs $P0-rdsw0 $P0-rdsw3 '["fab1"]'
+	wait_until 10 outputs $P0-rdsw3 $P0-rdsw0 '["fab1"]'
+	outputs $P0-rdsw3 $P0-rdsw1 '["fab0","fab1"]'
 	dsf show fabric topology --json |
 		jq -e --arg a $P0-rdsw0:fab0 '.[] | select(.a == $a) | .state == "drained"'
 	[[ $(dsf explain $P0-rdsw0:fab0 $P0-rdsw3) == *drained* ]]
 	dsf link undrain $P0-fdsw0:fab0
-	wait_until 5 both '.active_state == "active"' '.active_state == "active"'
-	wait_until 5 test "$(outputs $P0-rdsw0 $P0-rdsw3)" = '["fab0","fab1"]'
+	wait_until 10 both '.active_state == "active"' '.active_state == "active"'
+	wait_until 10 outputs $P0-rdsw0 $P0-rdsw3 '["fab0","fab1"]'
 }
 
 @test "drains under load lose nothing, and the drained link carries no data" {
-	local before cells after
+	local before cells other_cells load
 
 	before=$(lost)
-	timeout 60 "$DSFEMU" run permutation --size 12M --json >"$BATS_TEST_TMPDIR/run.json" &
+	dsf run permutation --size 12M --json >"$BATS_TEST_TMPDIR/run.json" 3>&- &
+	load=$!
 	for _ in 1 2 3; do
 		for link in $P0-rdsw0:fab0 $P0-fdsw1:fab2 $P0-rdsw1:fab1; do
 			dsf link drain $link
@@ -113,14 +120,13 @@ pings() # FROM TO COUNT, over plane 0
 		sleep 0.05
 	done
 	dsf link drain $P0-rdsw0:fab0
-	wait_until 5 both '.active_state == "inactive"' '.active_state == "inactive"'
-	sleep 0.2
-	cells=$(port $P0-rdsw0 fab0 '[.cells_tx, .cells_rx] | @csv')
-	after=$(port $P0-rdsw0 fab1 .cells_tx)
-	wait
-	[ "$(port $P0-rdsw0 fab0 '[.cells_tx, .cells_rx] | @csv')" = "$cells" ]
-	[ "$(port $P0-rdsw0 fab1 .cells_tx)" -gt "$after" ]
+	wait_until 10 both '.active_state == "inactive"' '.active_state == "inactive"'
+	wait $load
 	jq -e '.verified and .lost == 0' "$BATS_TEST_TMPDIR/run.json"
+	cells=$(cells_of fab0) other_cells=$(cells_of fab1)
+	dsf run permutation --size 256K
+	[ "$(cells_of fab0)" = "$cells" ]
+	[ "$(cells_of fab1)" != "$other_cells" ]
 	[ "$(lost)" = "$before" ]
 }
 
@@ -131,42 +137,38 @@ pings() # FROM TO COUNT, over plane 0
 		dsf show port --node $P0-fdsw0 --json | jq -e 'all(.[]; .active_state == "inactive" and
 			.live and .carrier and .drained and .switch_state == "drained" and .cabling == "ok")'
 	}
-	wait_until 5 inactive
+	wait_until 10 inactive
 	dsf status --json | jq -e --arg n $P0-fdsw0 '.state == "ready" and
 		[.nodes[] | select(.drained) | .name] == [$n] and
 		([.links[] | select(.state == "drained")] | length) == 4'
 	dsf link down $P0-rdsw1:fab0
-	wait_until 5 port $P0-fdsw0 fab1 '.carrier | not'
+	wait_until 10 port $P0-fdsw0 fab1 '.carrier | not'
 	dsf link up $P0-rdsw1:fab0
-	wait_until 5 inactive
+	wait_until 10 inactive
 	dsf node restart $P0-fdsw0
-	wait_until 5 inactive
+	wait_until 10 inactive
 	dsf node restart $P0-rdsw1
-	wait_until 5 port $P0-rdsw1 fab0 '.live and .peer_drained and .active_state == "inactive"'
+	wait_until 10 port $P0-rdsw1 fab0 '.live and .peer_drained and .active_state == "inactive"'
 	dsf node undrain $P0-fdsw0
-	wait_until 5 whole
+	wait_until 20 whole
 }
 
 @test "a drained RDSW forwards between its own ports and not through the fabric" {
 	pings b0-z0-h0 b0-z0-h2 3
 	dsf node drain $P0-rdsw0
-	reached()
-	{
-		[ "$(outputs $P0-rdsw3 $P0-rdsw0)" = "$1" ]
-	}
-	wait_until 5 reached '[]'
+	wait_until 10 outputs $P0-rdsw3 $P0-rdsw0 '[]'
 	pings b0-z0-h0 b0-z0-h1 20
 	run ! pings b0-z0-h0 b0-z0-h2 3
 	dsf node undrain $P0-rdsw0
-	wait_until 5 reached '["fab0","fab1"]'
-	wait_until 5 pings b0-z0-h0 b0-z0-h2 3
+	wait_until 10 outputs $P0-rdsw3 $P0-rdsw0 '["fab0","fab1"]'
+	wait_until 10 pings b0-z0-h0 b0-z0-h2 3
 }
 
 @test "--for undrains by itself; what can't be drained says so" {
-	dsf link drain $P0-rdsw0:fab0 --for 300msw
-	dsf node drain $P0-fdsw0 --for 300msw
+	dsf link drain $P0-rdsw0:fab0 --for 3sw
+	dsf node drain $P0-fdsw0 --for 3sw
 	dsf status --json | jq -e '[.links[] | select(.state == "drained")] | length == 4'
-	wait_until 5 whole
+	wait_until 20 whole
 	run --separate-stderr dsf link drain b0-z0-h0:gpu0p0
 	[ "$status" -eq 2 ]
 	[[ $stderr == *"only links that carry cells"* ]]
@@ -177,7 +179,7 @@ pings() # FROM TO COUNT, over plane 0
 	[ "$status" -eq 2 ]
 	dsf link drain $P0-rdsw0:fab0
 	dsf link reset $P0-fdsw0:fab0
-	wait_until 5 whole
+	wait_until 20 whole
 }
 
 @test "a gray link is called isolated" {
@@ -210,12 +212,12 @@ pings() # FROM TO COUNT, over plane 0
 		.cabling_missing, .cabling_mismatch, .cabling_bogus] == [0, 2, 0]'
 	dsf run permutation --size 256K --json | jq -e .verified
 	for i in fab2 fab3; do
-		port fdsw1 $i '.admin_state == "disabled" and .error == "loop detected"'
+		wait_until 10 port fdsw1 $i '.admin_state == "disabled" and .error == "loop detected"'
 	done
 	dsf node drain fdsw1
-	wait_until 5 port fdsw1 fab2 '.admin_state == "enabled" and .live and .active_state == "inactive"'
+	wait_until 10 port fdsw1 fab2 '.admin_state == "enabled" and .live and .active_state == "inactive"'
 	dsf node undrain fdsw1
-	wait_until 5 port fdsw1 fab2 '.admin_state == "disabled"'
+	wait_until 10 port fdsw1 fab2 '.admin_state == "disabled"'
 }
 
 @test "below its minimum links an RDSW drains itself, with enough it is back" {
@@ -229,10 +231,10 @@ pings() # FROM TO COUNT, over plane 0
 	}
 	state undrained
 	dsf link down $P0-rdsw0:fab1
-	wait_until 5 state "below minimum links"
-	port $P0-fdsw0 fab0 .peer_drained
+	wait_until 10 state "below minimum links"
+	wait_until 10 port $P0-fdsw0 fab0 .peer_drained
 	LAB=$other pings b0-z0-h0 b0-z0-h1 5
 	dsf link up $P0-rdsw0:fab1
-	wait_until 5 state undrained
-	wait_until 5 port $P0-fdsw0 fab0 '.active_state == "active"'
+	wait_until 10 state undrained
+	wait_until 10 port $P0-fdsw0 fab0 '.active_state == "active"'
 }
