@@ -218,13 +218,13 @@ flood()
 	command -v socat >/dev/null || skip "no socat"
 	answers=$(printf '%s\n' '{"id":1,"op":"process","node":"b0-z0-p0-fdsw0","action":"kill"}' \
 		'{"id":2,"op":"process","node":"b0-z0-p0-fdsw0","action":"start"}' |
-		timeout 60 socat -t 5 - "UNIX-CONNECT:/run/dsfemu/$LAB/control")
+		timeout 60 socat -t 30 - "UNIX-CONNECT:/run/dsfemu/$LAB/control")
 	[ "$(jq -c '[.id, .result]' <<<"$answers")" = $'[1,{}]\n[2,{}]' ]
 	dsf status "$LAB"
 	printf '%s\n' '{"op":"process","node":"b0-z0-p0-fdsw0","action":"freeze"}' \
 		'{"op":"process","node":"b0-z0-p0-fdsw0","action":"kill"}' \
 		'{"op":"process","node":"b0-z0-p0-fdsw0","action":"restart"}' |
-		timeout 60 socat -t 5 - "UNIX-CONNECT:/run/dsfemu/$LAB/control"
+		timeout 60 socat -t 30 - "UNIX-CONNECT:/run/dsfemu/$LAB/control"
 	dsf status "$LAB"
 }
 
