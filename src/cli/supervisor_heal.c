@@ -217,12 +217,18 @@ static bool heal_node(struct supervisor *s, struct supervisor_heal *heal)
 	return false;
 }
 
+static void heal_drain(struct supervisor_node *n, bool drained)
+{
+	n->drained = drained;
+	supervisor_event_process(n, drained ? "drained" : "undrained");
+	supervisor_drain_tell_node(n);
+}
+
 /* One that is due. True: it stays. */
 static bool run_heal(struct supervisor *s, struct supervisor_heal *heal)
 {
 	if (heal->drain) {
-		s->nodes[heal->node].drained = heal->drained;
-		supervisor_drain_tell_node(&s->nodes[heal->node]);
+		heal_drain(&s->nodes[heal->node], heal->drained);
 		return false;
 	}
 	if (heal->node != TOPO_NONE)

@@ -24,12 +24,13 @@ setup()
 {
 	need_root
 	export DSFEMU_LAB=$LAB
-	other=
+	other='' listener=''
 }
 
 teardown()
 {
 	[ "$(id -u)" = 0 ] || return 0
+	[ -z "$listener" ] || kill "$listener"
 	[ -z "$other" ] || "$DSFEMU" down "$other" --kill
 	export DSFEMU_LAB=$LAB
 	for link in $P0-rdsw0:fab0 $P0-rdsw0:fab1; do
@@ -72,6 +73,13 @@ lost()
 {
 	echo "$(sum reassembly_errors) $(sum cells_lost) $(sum fabric_unreachable_dropped)" \
 		"$(sum fabric_link_down_dropped) $(sum fabric_drops) $(sum voq_drops) $(sum watchdog_drops)"
+}
+
+told() # WANT : what FDSW 0 was asked to be
+{
+	jq -es --arg n $P0-fdsw0 --argjson want "$1" \
+		'map(select(.node == $n).event | select(endswith("drained") and (contains("_") | not))) == $want' \
+		"$BATS_TEST_TMPDIR/events"
 }
 
 cells_of() # PORT of RDSW 0
@@ -165,10 +173,14 @@ pings() # FROM TO COUNT, over plane 0
 }
 
 @test "--for undrains by itself; what can't be drained says so" {
+	"$DSFEMU" events --json >"$BATS_TEST_TMPDIR/events" 2>"$BATS_TEST_TMPDIR/errors" 3>&- &
+	listener=$!
+	wait_until 10 grep -q listening "$BATS_TEST_TMPDIR/errors"
 	dsf link drain $P0-rdsw0:fab0 --for 3sw
 	dsf node drain $P0-fdsw0 --for 3sw
 	dsf status --json | jq -e '[.links[] | select(.state == "drained")] | length == 4'
 	wait_until 20 whole
+	wait_until 10 told '["drained", "undrained"]'
 	run --separate-stderr dsf link drain b0-z0-h0:gpu0p0
 	[ "$status" -eq 2 ]
 	[[ $stderr == *"only links that carry cells"* ]]
