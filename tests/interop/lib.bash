@@ -209,7 +209,7 @@ bird_up() # LINE... for the protocol; in its channel when they begin with "af "
 		echo "}; }"
 	} >"$DIR/bird.conf"
 	in_ns bird bird -c "$DIR/bird.conf" -s "$DIR/bird.ctl" -P "$DIR/bird.pid" 3>&-
-	sleep 0.3
+	until_is 1 grep -c . "$DIR/bird.pid" # BIRD writes it in the background
 	cat "$DIR/bird.pid" >>"$DIR/pids"
 }
 
