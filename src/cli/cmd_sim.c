@@ -30,7 +30,7 @@ struct session {
 	int links_count;
 	cJSON *results;          /* [{"command","result"}] */
 	struct output_text text; /* the same for people */
-	dsf_instant failed_at;   /* --fail; else DSF_NEVER */
+	dsf_instant failed_at;   /* --fail, --drain; else DSF_NEVER */
 	dsf_instant changed_at;  /* reachability, anywhere, for the last time */
 	int code;
 };
@@ -278,7 +278,7 @@ static bool summarize(struct session *s)
 	       view_json_add(o, "trace_hash", hash_value(sim_hash(s->sim)));
 
 	if (broken)
-		snprintf(converged, sizeof(converged), ", converged %.3f us after the failure",
+		snprintf(converged, sizeof(converged), ", converged in %.3f us",
 			(double)converged_ns / 1e3);
 	if (made &&
 		asprintf(&text, "ready %s at %.3f us%s, %llu events, %llu frames, trace %016llx\n",
@@ -307,11 +307,16 @@ static bool play_drill(struct session *s, const char *words)
 	return false;
 }
 
+static bool is_broken(const struct cli_options *options)
+{
+	return cli_option_at(options, "fail", 0) != NULL ||
+	       cli_option_at(options, "drain", 0) != NULL;
+}
+
 static bool act(struct session *s)
 {
 	const char *command, *until = cli_option(s->options, "until");
-	bool broken = cli_option_at(s->options, "fail", 0) != NULL ||
-		      cli_option_at(s->options, "drain", 0) != NULL;
+	bool broken = is_broken(s->options);
 	uint64_t until_ns;
 
 	if (!sim_converge(s->sim, CONVERGE_NS)) {
@@ -392,7 +397,7 @@ static int run(int argc, char **argv, const struct cli_options *options)
 	s.sim = sim_new(&(struct sim_config){ .topo = t,
 		.seed = seed_value,
 		.sessions_max = SIM_SESSIONS_MAX,
-		.trace = cli_option_at(options, "fail", 0) != NULL ? &trace : NULL });
+		.trace = is_broken(options) ? &trace : NULL });
 	if (s.sim == NULL || s.results == NULL) {
 		log_err("sim: %s: no memory for its devices", argv[0]);
 		s.code = CLI_FAILED;
@@ -424,20 +429,19 @@ const struct cli_command cmd_sim = {
 	.name = "sim",
 	.usage = "FILE [--fail LINK ...] [--drain LINK|NODE ...]",
 	.summary = "runs a topology in virtual time, in one process, without root",
-	.help = "Makes every device of FILE, waits until the fabric has converged, takes the links "
-		"of\n"
-		"--fail down, drains those of --drain, runs the workloads in turn and shows what "
-		"was asked for. The "
-		"results\n"
-		"are what the live commands `run` and `show` would print; several make a list of\n"
-		"{\"command\", \"result\"}. The same file, options and seed give the same run to "
-		"the\n"
-		"last event (trace_hash). With --fail and nothing else it says how long after the "
-		"failure "
-		"the\n"
-		"last switch changed its mind. Exits 1 when a workload was not verified "
-		"or\n"
-		"a drill did not hold.",
+	.help = "Makes every device of FILE, waits until the fabric has converged, takes the "
+		"links\n"
+		"of --fail down, drains those of --drain, runs the workloads in turn and shows "
+		"what\n"
+		"was asked for. The results are what the live commands `run` and `show` would "
+		"print;\n"
+		"several make a list of {\"command\", \"result\"}. The same file, options and seed "
+		"give\n"
+		"the same run to the last event (trace_hash). With --fail or --drain and nothing "
+		"else\n"
+		"it says how long after that the last switch changed its mind. Exits 1 when a "
+		"workload\n"
+		"was not verified or a drill did not hold.",
 	.options = options,
 	.words_min = 1,
 	.words_max = CLI_WORDS_ANY,

@@ -394,8 +394,6 @@ static void send_reach(struct node_cells *c, uint32_t port, dsf_instant now)
 	c->reach.ports[port].fill_wanted = false;
 }
 
-/* A link has one reachability cell in its queue: what changes meanwhile is told by the next one,
- * when that has left, and not by one cell for each change. */
 /* Tells a peer to send no data, or to go on: by the next train, and there is one. */
 static void tell_stop(struct node_cells *c, uint32_t port, bool stop, dsf_instant now)
 {
@@ -439,6 +437,8 @@ void node_cells_settle(struct node_cells *c, dsf_instant now)
 	uint32_t port = 0;
 
 	relieve(c, now);
+	/* A link has one reachability cell in its queue: what changes meanwhile is told by the
+	 * next one, when that has left, and not by one cell for each change. */
 	while (fabric_reach_next_send(&c->reach, c->ports.telling, &port))
 		send_reach(c, port, now);
 	fabric_ports_settle(&c->ports);

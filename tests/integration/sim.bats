@@ -207,5 +207,6 @@ senders=b0-z0-h0:gpu0,b0-z0-h0:gpu1,b0-z0-h2:gpu0,b0-z0-h2:gpu1
 @test "--fail alone tells how soon all have followed" {
 	result=$(sim "$mini" --fail b0-z0-p0-rdsw0:fab0)
 	check "$result" '.converged_ns > 500 and .converged_ns < 500000' # a link's delay; published timers
+	check "$(sim "$mini" --drain b0-z0-p0-fdsw0)" '.converged_ns > 0 and .converged_ns < 500000'
 	check "$(sim "$mini")" '.converged_ns == null'
 }
