@@ -264,7 +264,7 @@ const struct cli_command cmd_plan = {
 		"computed\n"
 		"without a packet: the rows of `show fabric reachability` (as JSON all of them, "
 		"else\n"
-		"those that the failures change).",
+		"those that the failures change). A switch below its minimum links is out, too.",
 	.options = options,
 	.words_min = 1,
 	.words_max = CLI_WORDS_ANY,

@@ -83,7 +83,24 @@ static cJSON *join(struct failing *f)
 	return joined;
 }
 
-cJSON *plan_fail_rows(const struct topo *t, const uint64_t *failed, uint64_t seed, bool all)
+/* Minimum links, of the healthy fabric and then of the broken one. False: memory is short. */
+static bool starve(const struct topo *t, uint64_t *none, uint64_t *failed)
+{
+	bool *starved = calloc(t->nodes_count + 1u, sizeof(*starved));
+
+	if (starved == NULL || none == NULL) {
+		free(starved);
+		return false;
+	}
+	for (uint32_t i = 0; i < t->nodes_count; i++)
+		starved[i] = true;
+	topo_fixed_starve(t, none, starved);
+	topo_fixed_starve(t, failed, starved);
+	free(starved);
+	return true;
+}
+
+cJSON *plan_fail_rows(const struct topo *t, uint64_t *failed, uint64_t seed, bool all)
 {
 	uint64_t *none = calloc(DSF_BITSET_WORDS(t->links_count) + 1, sizeof(*none));
 	struct failing f = { .topo = t,
@@ -93,7 +110,7 @@ cJSON *plan_fail_rows(const struct topo *t, const uint64_t *failed, uint64_t see
 		.all = all };
 	cJSON *rows = NULL;
 
-	if (f.broken != NULL && f.healthy != NULL && f.rows != NULL) {
+	if (f.broken != NULL && f.healthy != NULL && f.rows != NULL && starve(t, none, failed)) {
 		for (uint32_t i = 0; i < t->nodes_count; i++)
 			view_rows_begin(&f.rows[i], t, NULL);
 		for (uint32_t s = 0; s < t->switches_count; s++)

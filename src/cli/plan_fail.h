@@ -10,9 +10,9 @@
 
 /*
  * The rows of `show fabric reachability` at the fixed point with these links (a bitset) failed, by
- * node, then destination; not all: those only that differ from the healthy fabric's. NULL when
- * memory is short.
+ * node, then destination; not all: those only that differ from the healthy fabric's. Adds to failed
+ * the links of interface nodes that are then below their minimum. NULL when memory is short.
  */
-cJSON *plan_fail_rows(const struct topo *t, const uint64_t *failed, uint64_t seed, bool all);
+cJSON *plan_fail_rows(const struct topo *t, uint64_t *failed, uint64_t seed, bool all);
 
 #endif

@@ -50,6 +50,8 @@ void node_drill_free(struct node_drill *d)
 	delete_array(d, d->samples, count_actions(d->config.drill), sizeof(*d->samples));
 	delete_array(d, d->heard, rows, sizeof(*d->heard));
 	delete_array(d, d->failed, DSF_BITSET_WORDS(t->links_count), sizeof(*d->failed));
+	delete_array(d, d->starved, t->nodes_count, sizeof(*d->starved));
+	delete_array(d, d->starves, t->nodes_count, sizeof(*d->starves));
 	topo_fixed_free(d->fixed);
 	dsf_memory_delete(d->config.memory, d, sizeof(*d));
 }
@@ -117,15 +119,19 @@ struct node_drill *node_drill_new(const struct node_drill_config *config, dsf_in
 	d->samples = new_array(d, count_actions(config->drill), sizeof(*d->samples));
 	d->heard = new_array(d, rows, sizeof(*d->heard));
 	d->failed = new_array(d, DSF_BITSET_WORDS(t->links_count), sizeof(*d->failed));
+	d->starved = new_array(d, t->nodes_count, sizeof(*d->starved));
+	d->starves = new_array(d, t->nodes_count, sizeof(*d->starves));
 	d->fixed = d->failed == NULL
 			   ? NULL
 			   : topo_fixed_new(t, d->failed, config->draw_seed, config->memory);
 	if (d->links == NULL || d->ports == NULL || d->nodes == NULL || d->flows == NULL ||
 		d->active == NULL || d->actions == NULL || d->samples == NULL || d->heard == NULL ||
-		d->fixed == NULL) {
+		d->starved == NULL || d->starves == NULL || d->fixed == NULL) {
 		node_drill_free(d);
 		return NULL;
 	}
+	for (uint32_t i = 0; i < t->nodes_count; i++)
+		d->starved[i] = true; /* one starts so */
 	for (uint32_t i = 0; i < t->links_count; i++)
 		d->links[i].impairment[0] = d->links[i].impairment[1] =
 			node_impairment_own(&t->links[i]);

@@ -98,6 +98,8 @@ static void work_out_reach(struct node_drill *d)
 			dsf_bitset_remove(d->failed, i);
 		else
 			dsf_bitset_add(d->failed, i);
+	memcpy(d->starves, d->starved, t->nodes_count * sizeof(*d->starves));
+	topo_fixed_starve(t, d->failed, d->starves);
 	memset(d->heard, 0, (size_t)t->ports_count * d->switch_words * sizeof(*d->heard));
 	for (uint32_t i = 0; i < t->nodes_count; i++)
 		if (topo_is_interface_node(t->nodes[i].role))
@@ -335,6 +337,7 @@ static void know_reach(struct node_drill *d)
 				(d->links[i].want == DRILL_LIVE_ANY && a->live && b->live));
 	}
 	work_out_reach(d);
+	memcpy(d->starved, d->starves, t->nodes_count * sizeof(*d->starved));
 	d->reach_known = true;
 }
 
@@ -529,7 +532,8 @@ static void check_end(struct node_drill *d, uint32_t port)
 		return;
 	}
 	b.kind = NODE_DRILL_ACTIVE;
-	b.want = p->live && !d->links[link].drained_now;
+	b.want = p->live && !d->links[link].drained_now && !d->starved[b.node] &&
+		 !d->starved[t->ports[t->ports[port].peer].node];
 	b.got = p->active;
 	if (b.want != b.got)
 		misfit(d, TOPO_DRILL_LINKS, b);

@@ -90,6 +90,8 @@ struct node_drill {
 	uint32_t switch_words;
 	struct topo_fixed *fixed;
 	uint64_t *failed; /* links, for it */
+	/* Nodes below their minimum links: at the last look; by what is worked out. */
+	bool *starved, *starves;
 	bool reach_known; /* in this look */
 
 	bool want_observe, want_start, want_stop, want_trust, trust;

@@ -212,6 +212,31 @@ static bool lives(const struct topo_fixed *f, const struct pass *pass, uint32_t 
 	       !(pass->failures && dsf_bitset_has(f->failed, p->link));
 }
 
+static bool starves(const struct topo *t, const uint64_t *failed, uint32_t node, bool starved)
+{
+	const struct topo_node *n = &t->nodes[node];
+	uint32_t usable = 0;
+
+	for (uint32_t i = n->first_port; i < n->first_port + n->ports_count; i++)
+		usable += !t->ports[i].ethernet && !t->links[t->ports[i].link].loop &&
+			  !dsf_bitset_has(failed, t->ports[i].link);
+	return usable < (starved ? t->fabric.min_links_to_join : t->fabric.min_links_to_remain);
+}
+
+/* A link has one interface node at most: whether one starves is nothing to another. */
+void topo_fixed_starve(const struct topo *t, uint64_t *failed, bool *starved)
+{
+	for (uint32_t i = 0; i < t->nodes_count; i++) {
+		const struct topo_node *n = &t->nodes[i];
+
+		starved[i] = topo_is_interface_node(n->role) && starves(t, failed, i, starved[i]);
+		for (uint32_t p = n->first_port; starved[i] && p < n->first_port + n->ports_count;
+			p++)
+			if (!t->ports[p].ethernet)
+				dsf_bitset_add(failed, t->ports[p].link);
+	}
+}
+
 static bool same_fabric(const struct topo_fixed *f, const struct topo_node *n)
 {
 	const struct topo_node *d = &f->t->nodes[f->destination];

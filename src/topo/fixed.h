@@ -30,6 +30,11 @@ struct topo_fixed *topo_fixed_new(const struct topo *t, const uint64_t *failed, 
 	const struct dsf_memory *memory);
 void topo_fixed_free(struct topo_fixed *f);
 
+/* An interface node that lacks links to remain in its fabric (once out: to join it) drains itself:
+ * adds all its links to failed. starved, of each node: whether it was so before (true of one that
+ * starts), then whether it is so with these failures. */
+void topo_fixed_starve(const struct topo *t, uint64_t *failed, bool *starved);
+
 /* Computes the fixed point of an interface node's reachability. */
 void topo_fixed_destination(struct topo_fixed *f, uint32_t node);
 

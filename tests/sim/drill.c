@@ -349,6 +349,23 @@ static void balance_is_checked(void)
 	topo_free(t);
 }
 
+/* Below its minimum links a switch is out by its own doing: its other links are no breach. */
+static void minimum_links_are_known(void)
+{
+	struct topo *t = source_topo("topologies/mini.json");
+	struct topo_drill *drill = load_drill(t, "drills/link-down.json");
+	struct outcome o;
+
+	t->fabric.min_links_to_remain = t->fabric.min_links_to_join = 2;
+	if (TAP_OK(drill != NULL, "minimum links: the drill loads")) {
+		play(t, drill, 1, &o);
+		if (!TAP_EQ(o.verdict, NODE_DRILL_HELD, "minimum links: held"))
+			tell_breaches(&o);
+	}
+	topo_drill_free(drill);
+	topo_free(t);
+}
+
 /* What balance is for: the same failure under load, with it and without. */
 static void balance_bounds_queues(void)
 {
@@ -385,6 +402,7 @@ int main(int argc, char **argv)
 		planted_faults_are_found(t);
 		balance_is_checked();
 		balance_bounds_queues();
+		minimum_links_are_known();
 	}
 	TAP_EQ(inputs_too_early, 0, "at one instant deadlines come first, with all they set off");
 	topo_free(t);

@@ -94,6 +94,34 @@ static void figures(void)
 	topo_free(t);
 }
 
+/* Below its minimum links a node is out, and comes back with more than it left with. */
+static void minimum(void)
+{
+	struct topo *t = load("mini.json");
+	bool *starved = calloc(t->nodes_count, sizeof(*starved));
+	uint32_t leaf = t->ports[topo_find_port(t, "b0-z0-p0-rdsw0:fab0")].node;
+
+	t->fabric.min_links_to_remain = 1;
+	t->fabric.min_links_to_join = 2;
+	memset(failed, 0, sizeof(failed));
+	memset(starved, true, t->nodes_count * sizeof(*starved));
+	topo_fixed_starve(t, failed, starved);
+	TAP_EQ(sum_up(t, 1).ways, 2 * 4 * 3 * 2, "links enough to join: everybody is in");
+	fail(t, "b0-z0-p0-rdsw0:fab0");
+	topo_fixed_starve(t, failed, starved);
+	TAP_OK(!starved[leaf], "enough to remain");
+	fail(t, "b0-z0-p0-rdsw0:fab1");
+	topo_fixed_starve(t, failed, starved);
+	TAP_OK(starved[leaf], "none");
+	memset(failed, 0, sizeof(failed));
+	fail(t, "b0-z0-p0-rdsw0:fab0");
+	topo_fixed_starve(t, failed, starved);
+	TAP_OK(starved[leaf], "too few to join");
+	TAP_EQ(sum_up(t, 1).ways, 2 * 4 * 3 * 2 - 2 * 3 * 2, "its other link is out too");
+	free(starved);
+	topo_free(t);
+}
+
 static void draw_faults(const struct topo *t, struct dsf_rng *rng, uint32_t count)
 {
 	memset(failed, 0, sizeof(failed));
@@ -167,6 +195,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		return TAP_DONE();
 	figures();
+	minimum();
 	check_draws("figures.json", 100);
 	check_draws("l2-zone.json", 30);
 	return TAP_DONE();
