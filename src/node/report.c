@@ -242,6 +242,12 @@ static uint64_t jain_ppm(const struct node_report *r)
 					  : sum * sum * PPM / squares);
 }
 
+/* Of a flow that nothing came of there is no last instant. */
+static dsf_instant known(dsf_instant at)
+{
+	return dsf_time_is_never(at) ? DSF_EPOCH : at;
+}
+
 void node_report_finish(struct node_report *r)
 {
 	dsf_instant first = DSF_NEVER, last = DSF_EPOCH;
@@ -255,7 +261,7 @@ void node_report_finish(struct node_report *r)
 		if (!f->sender_seen || !f->receiver_seen)
 			continue;
 		first = dsf_time_min(first, f->first_at);
-		last = dsf_time_max(last, dsf_time_max(f->last_at, f->completed_at));
+		last = dsf_time_max(last, dsf_time_max(known(f->last_at), known(f->completed_at)));
 	}
 	/* Datagrams promise nothing: what came must be right, and lost says what didn't. */
 	r->verified = complete && r->bytes_wrong == 0 && r->duplicated == 0 &&

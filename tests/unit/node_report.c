@@ -108,6 +108,16 @@ static void lost_messages(void)
 	end();
 	TAP_OK(report.lost == 3 && !report.verified, "the sender is gone: the rest is lost");
 
+	begin(WORKLOAD_WRITE, 1);
+	for (int sender = 0; sender < 2; sender++) {
+		row = row_of(0, sender == 1, 0);
+		row.done = false;
+		row.last_at = DSF_NEVER;
+		node_report_add(&report, &row);
+	}
+	end();
+	TAP_EQ(report.duration_ns, 0, "interrupted before anything came: no time");
+
 	begin(WORKLOAD_UDP, 1);
 	add(0, true, 10);
 	row = row_of(0, false, 6);
