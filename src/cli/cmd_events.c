@@ -107,7 +107,8 @@ const struct cli_command cmd_events = {
 	.summary = "tells what changes in a lab, as it happens",
 	.help = "A line for each change until Ctrl-C or the lab's end: links that are asked to be, "
 		"go or\n"
-		"come (link_down, link_up), are isolated or healed, reachability (how many\n"
+		"come (link_down, link_up), are drained, isolated or healed, reachability (how "
+		"many\n"
 		"destinations changed, were lost, gained, are reached now), processes that start,\n"
 		"die, are frozen. In front: the time of day, fabric time since the lab's start in\n"
 		"seconds, and the node. With --json a JSON object a line. Who reads too slowly "

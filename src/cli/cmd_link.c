@@ -229,11 +229,11 @@ const struct cli_command cmd_link = {
 		"without loss:\n"
 		"the link stays up, nobody sprays on it; undrain undrains both ends. reset takes "
 		"all of\n"
-		"it back. flap takes it down for half "
-		"of\n"
-		"each period. With --for, and after a flap, the lab itself heals what it was "
-		"asked\n"
-		"for: the command doesn't wait.",
+		"it back. flap takes it down for half of each period. With --for, and after a "
+		"flap, the\n"
+		"lab itself heals what it was asked for: the command doesn't wait. node drain "
+		"drains a\n"
+		"whole switch.",
 	.options = link_options,
 	.words_min = 2,
 	.words_max = 2,

@@ -492,8 +492,10 @@ static void drain_link(const struct request *r, uint32_t port, const struct supe
 
 	if (r->s->topo->ports[port].ethernet) {
 		supervisor_client_wrong(r->client, r->id,
-			"only links that carry cells are drained, and this one carries packets: "
-			"set it down");
+			"%s:%s: only links that carry cells are drained, and this one carries "
+			"packets: set it down",
+			r->s->topo->nodes[r->s->topo->ports[port].node].name,
+			r->s->topo->ports[port].name);
 		return;
 	}
 	if (!begin_term(r, link, ends, term))

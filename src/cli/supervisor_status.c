@@ -158,7 +158,10 @@ static struct lab_status_link link_state(
 		return (struct lab_status_link){ drained ? LAB_LINK_DRAINED : LAB_LINK_UP, NULL };
 	case PORT_DRAINED:
 		return (struct lab_status_link){ LAB_LINK_DRAINED,
-			drained ? NULL : "a switch is below its minimum links" };
+			drained                                 ? NULL
+			: s->topo->fabric.min_links_to_join > 0 ? "a switch is below its minimum "
+								  "links"
+								: "not undrained yet" };
 	case PORT_SILENT: return (struct lab_status_link){ LAB_LINK_DOWN, "an end hears nothing" };
 	case PORT_ISOLATED:
 		return (struct lab_status_link){ LAB_LINK_DOWN, "isolated: it loses cells" };
