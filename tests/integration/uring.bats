@@ -58,8 +58,7 @@ loopback() {
 @test "kernel TCP between hosts, checksums partial as veth leaves them" {
 	head -c 2000000 /dev/urandom >"$BATS_TEST_TMPDIR/in"
 	on b0-z0-h3 timeout 60 socat -u TCP6-LISTEN:7000,reuseaddr CREATE:"$BATS_TEST_TMPDIR/out" &
-	sleep 0.5
-	on b0-z0-h0 timeout 60 socat -u FILE:"$BATS_TEST_TMPDIR/in" "TCP6:[$(address b0-z0-h3 gpu0p0)]:7000"
+	on b0-z0-h0 timeout 60 socat -u FILE:"$BATS_TEST_TMPDIR/in" "TCP6:[$(address b0-z0-h3 gpu0p0)]:7000,retry=50,interval=0.2"
 	wait
 	cmp "$BATS_TEST_TMPDIR/in" "$BATS_TEST_TMPDIR/out"
 }
@@ -68,9 +67,8 @@ loopback() {
 	head -c 500000 /dev/urandom >"$BATS_TEST_TMPDIR/in"
 	on b0-z0-p0-rdsw3 timeout 60 socat -u TCP6-LISTEN:179,reuseaddr \
 		CREATE:"$BATS_TEST_TMPDIR/out" &
-	sleep 0.5
 	on b0-z0-p0-rdsw0 timeout 60 socat -u FILE:"$BATS_TEST_TMPDIR/in" \
-		"TCP6:[$(loopback b0-z0-p0-rdsw3)]:179"
+		"TCP6:[$(loopback b0-z0-p0-rdsw3)]:179,retry=50,interval=0.2"
 	wait
 	cmp "$BATS_TEST_TMPDIR/in" "$BATS_TEST_TMPDIR/out"
 }
