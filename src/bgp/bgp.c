@@ -412,11 +412,6 @@ bool bgp_changed(struct bgp *b, struct bgp_change *change)
 	return true;
 }
 
-uint32_t bgp_peers_count(const struct bgp *b)
-{
-	return b->peers_count - 1;
-}
-
 void bgp_peer_view(const struct bgp *b, uint32_t peer, dsf_instant now, struct bgp_peer_view *view)
 {
 	const struct bgp_peer *p = &b->peers[peer + 1];

@@ -184,7 +184,6 @@ struct bgp_peer_view {
 		looped, limit_reached;
 };
 
-uint32_t bgp_peers_count(const struct bgp *b);
 void bgp_peer_view(const struct bgp *b, uint32_t peer, dsf_instant now, struct bgp_peer_view *view);
 
 /* One path of the table. */

@@ -2,19 +2,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include "cli/json_span.h"
 #include "topo/file.h"
-
-#define RETRY_MS 5
 
 bool lab_name_valid(const char *name)
 {
@@ -91,28 +87,6 @@ int lab_lock(const char *lab)
 	if (err < 0) {
 		close(fd);
 		return err;
-	}
-	return fd;
-}
-
-static int64_t clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-int lab_lock_wait(const char *lab, int time_ms)
-{
-	int64_t end = clock_ms() + time_ms;
-	int fd;
-
-	/* flock can't wait with a limit; who holds the lock is about to end. */
-	while ((fd = lab_lock(lab)) == -EWOULDBLOCK) {
-		if (clock_ms() >= end)
-			return -ETIMEDOUT;
-		poll(NULL, 0, RETRY_MS);
 	}
 	return fd;
 }

@@ -36,9 +36,6 @@ char *lab_path(char *path, const char *lab, const char *file);
  * by a living lab; -errno. */
 int lab_lock(const char *lab);
 
-/* The same, but waits for a lab that is ending. -ETIMEDOUT. */
-int lab_lock_wait(const char *lab, int time_ms);
-
 /* The pid that the lock's holder wrote, 0 when unknown. */
 pid_t lab_lock_owner(const char *lab);
 

@@ -5,16 +5,10 @@
 #include "base/err.h"
 
 static enum log_level log_level = LOG_LEVEL_INFO;
-static const char *log_name = "dsfemu";
 
 void log_set_level(enum log_level level)
 {
 	log_level = level;
-}
-
-void log_set_name(const char *name)
-{
-	log_name = name;
 }
 
 /* One write a message, so that messages of several processes don't mix within a line. */
@@ -25,7 +19,7 @@ static void write_message(enum log_level level, const char *mark, const char *fo
 
 	if (level > log_level)
 		return;
-	size = snprintf(text, sizeof(text), "%s: %s", log_name, mark);
+	size = snprintf(text, sizeof(text), "dsfemu: %s", mark);
 	vsnprintf(text + size, sizeof(text) - (size_t)size, format, args);
 	fprintf(stderr, "%s\n", text);
 }

@@ -12,9 +12,6 @@ enum log_level { LOG_LEVEL_ERR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG 
 /* Messages up to this level are written; LOG_LEVEL_INFO at first. */
 void log_set_level(enum log_level level);
 
-/* Who speaks: "dsfemu" at first. Borrowed for good. */
-void log_set_name(const char *name);
-
 void log_err(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -409,11 +409,6 @@ void fsdb_mesh_expire(struct fsdb_mesh *m, dsf_instant now)
 	}
 }
 
-uint32_t fsdb_mesh_count(const struct fsdb_mesh *m)
-{
-	return m->config.peers_count;
-}
-
 uint32_t fsdb_mesh_established(const struct fsdb_mesh *m)
 {
 	return m->established;

@@ -92,9 +92,9 @@ bool fsdb_mesh_changed(struct fsdb_mesh *m, struct fsdb_change *change);
 dsf_instant fsdb_mesh_deadline(const struct fsdb_mesh *m);
 void fsdb_mesh_expire(struct fsdb_mesh *m, dsf_instant now);
 
-/* Sessions by place in config->peers. */
-uint32_t fsdb_mesh_count(const struct fsdb_mesh *m);
 uint32_t fsdb_mesh_established(const struct fsdb_mesh *m); /* O(1) */
+
+/* A session by its peer's place in config->peers, or by its id. */
 const struct fsdb_session *fsdb_mesh_session(const struct fsdb_mesh *m, uint32_t index);
 const struct fsdb_session *fsdb_mesh_find(const struct fsdb_mesh *m, uint32_t id); /* or NULL */
 const struct fsdb_publisher *fsdb_mesh_publisher(const struct fsdb_mesh *m);

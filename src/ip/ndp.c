@@ -521,12 +521,6 @@ int ip_ndp_resolve(struct ip_ndp *n, uint32_t port, const struct dsf_ip6 *addres
 	return -DSF_E_NONEIGHBOR;
 }
 
-bool ip_ndp_is_own(const struct ip_ndp *n, uint32_t port, const struct dsf_ip6 *address)
-{
-	assert(port < n->ports_count);
-	return is_own(&n->ports[port], address);
-}
-
 bool ip_ndp_changed(struct ip_ndp *n, struct ip_ndp_change *change)
 {
 	struct ip_ndp_entry *e;

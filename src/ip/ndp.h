@@ -128,9 +128,6 @@ const struct dsf_mac *ip_ndp_lookup(
  * carrier), -DSF_E_FULL, -DSF_E_NOMEM. */
 int ip_ndp_resolve(struct ip_ndp *n, uint32_t port, const struct dsf_ip6 *address, dsf_instant now);
 
-/* True when address is our own on port: its address or its link-local one. */
-bool ip_ndp_is_own(const struct ip_ndp *n, uint32_t port, const struct dsf_ip6 *address);
-
 struct ip_ndp_change {
 	uint32_t port;
 	struct dsf_ip6 address;

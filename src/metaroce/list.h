@@ -54,10 +54,4 @@ static inline struct metaroce_link *metaroce_list_first(const struct metaroce_li
 	return head->next == head ? NULL : head->next;
 }
 
-static inline void metaroce_list_rotate(struct metaroce_link *head, struct metaroce_link *link)
-{
-	metaroce_list_remove(link);
-	metaroce_list_push(head, link);
-}
-
 #endif

@@ -61,7 +61,7 @@ struct drill_plane {
 struct drill_flow {
 	bool exempt;   /* an end lost its state */
 	bool isolated; /* had no way for some time */
-	bool sender_done, lost_known;
+	bool sender_done;
 	uint64_t completed, failed, arrived, wrong;
 };
 
@@ -95,7 +95,6 @@ struct node_drill {
 	bool reach_known; /* in this look */
 
 	bool want_observe, want_start, want_stop, want_trust, trust;
-	bool observing;
 	dsf_instant start_at, look_at;
 	uint64_t before_ns, settle_ns, finish_ns, end_ns;
 

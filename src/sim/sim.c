@@ -460,11 +460,6 @@ bool sim_node_frozen(const struct sim *s, uint32_t node)
 	return s->devices[node].frozen;
 }
 
-bool sim_link_up(const struct sim *s, uint32_t link)
-{
-	return s->links[link].up;
-}
-
 void sim_node_freeze(struct sim *s, uint32_t node, bool frozen)
 {
 	const struct topo_node *n = &s->topo->nodes[node];

@@ -76,9 +76,6 @@ int sim_node_start(struct sim *s, uint32_t node);
 void sim_node_freeze(struct sim *s, uint32_t node, bool frozen);
 bool sim_node_frozen(const struct sim *s, uint32_t node);
 
-/* Carries: not taken down, both ends live. */
-bool sim_link_up(const struct sim *s, uint32_t link);
-
 /* Stop and start at one instant. */
 int sim_node_restart(struct sim *s, uint32_t node);
 

@@ -22,7 +22,6 @@
 
 #define TOPO_DRILL_NAME_MAX   48
 #define TOPO_DRILL_FAULTS_MAX 4096
-#define TOPO_DRILL_HOSTS_MAX  64
 #define TOPO_DRILL_FLAPS_MAX  1000
 #define TOPO_DRILL_TIME_MAX   (3600ull * 1000000000ull)
 #define TOPO_DRILL_TEXT_MAX   (1u << 24) /* bytes of a file */
