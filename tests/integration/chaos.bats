@@ -70,10 +70,14 @@ broken()
 }
 
 @test "a drill holds, and its faults are those of the simulator" {
-	run --separate-stderr dsf chaos drill.json --lab "$LAB" --json
-	echo "$output"
+	# Where this machine was too slow there is no verdict: again.
+	for _ in 1 2 3; do
+		run --separate-stderr dsf chaos drill.json --lab "$LAB" --json
+		echo "$output"
+		echo "$output" >live.json
+		jq -e '.verdict == "unknown"' live.json || break
+	done
 	[ "$status" -eq 0 ]
-	echo "$output" >live.json
 	jq -e '.verdict == "held" and .seed == 3 and .messages > 0 and
 		[.faults[] | [.at_ns, .kind, .target]] == [
 			[20000, "link down", "b0-z0-p0-rdsw0:fab0"],
@@ -131,7 +135,7 @@ broken()
 	wait $drill || status=$?
 	[ "$status" -eq 130 ]
 	jq -e '.verdict == "unknown" and .interrupted' out.json
-	healed
+	wait_until 10 healed
 }
 
 @test "SIGKILL heals, also when the file is gone" {
@@ -143,7 +147,7 @@ broken()
 	kill -KILL $drill
 	wait $drill || true
 	[ ! -s out.json ]
-	wait_until 2 healed
+	wait_until 10 healed
 }
 
 @test "a tool that stands still is no reason to stay broken" {
@@ -156,7 +160,7 @@ broken()
 	kill -CONT $drill
 	wait_until 40 ended
 	wait $drill || true
-	healed
+	wait_until 10 healed
 }
 
 @test "a machine that is too slow: unknown, never broken" {

@@ -109,7 +109,7 @@ no_fabric_fault()
 	check "$result" '.verified'
 	lab link up b0-z0-p0-rdsw0:fab0
 	wait_until 10 whole
-	reached_by b0-z0-p0-rdsw0 b0-z0-p0-rdsw1 2
+	wait_until 10 reached_by b0-z0-p0-rdsw0 b0-z0-p0-rdsw1 2
 }
 
 @test "a link that dies in one direction is left by both ends, and recovers" {
@@ -160,7 +160,7 @@ no_fabric_fault()
 	check "$result" '.verified'
 	lab node start b0-z0-p1-fdsw0
 	wait_until 20 whole
-	reached_by b0-z0-p1-rdsw0 b0-z0-p1-rdsw1 2
+	wait_until 10 reached_by b0-z0-p1-rdsw0 b0-z0-p1-rdsw1 2
 }
 
 @test "Ctrl-C ends a run, not the lab" {

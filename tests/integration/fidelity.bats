@@ -27,7 +27,10 @@ measure()
 }
 
 @test "a lab at the dilation that is chosen by itself is valid" {
-	measure "$("$DSFEMU" plan "$DSF_SOURCE/topologies/mini.json" --json | jq .time_dilation)"
+	for _ in 1 2 3; do # the machine's other work comes and goes
+		measure "$("$DSFEMU" plan "$DSF_SOURCE/topologies/mini.json" --json | jq .time_dilation)"
+		[ "$(jq .fidelity.valid <<<"$report")" = false ] || break
+	done
 	[ "$(jq .fidelity.valid <<<"$report")" = true ]
 	[ "$(jq .fidelity.suggested_time_dilation <<<"$report")" = null ]
 }
@@ -39,7 +42,7 @@ measure()
 	done
 	measure 500
 	[ "$(jq .fidelity.valid <<<"$report")" = false ]
-	for _ in 1 2 3; do # what is named is an estimate: the machine's other work comes and goes
+	for _ in 1 2 3; do # what is named is an estimate
 		measure "$(jq .fidelity.suggested_time_dilation <<<"$report")"
 		[ "$(jq .fidelity.valid <<<"$report")" = false ] || break
 	done
