@@ -404,8 +404,8 @@ static bool may_drop(const struct node_drill *d, uint32_t node, enum node_drill_
 	case NODE_DRILL_EGRESS:
 		return caused(d, node, DRILL_CAUSE_CARRIER) || caused(d, node, DRILL_CAUSE_LOSS);
 	case NODE_DRILL_UNREACHABLE:
+	case NODE_DRILL_REASSEMBLY: /* of what was under way in the spine to who was cut off */
 	case NODE_DRILL_WATCHDOG: return plane_caused(d, node) || plane_cut(d, node);
-	case NODE_DRILL_REASSEMBLY:
 	case NODE_DRILL_LOST_CELLS: return plane_caused(d, node);
 	case NODE_DRILL_FABRIC:
 	case NODE_DRILL_COUNTERS: break;

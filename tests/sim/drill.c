@@ -338,6 +338,22 @@ static void planted_faults_are_found(const struct topo *t)
 		"a switch that lies about reachability");
 }
 
+/* Who is drained in the only plane is cut off, and so is what the spine holds for it. */
+static void drains_that_cut_off(void)
+{
+	struct topo *t = source_topo("topologies/l2-zone.json");
+	struct topo_drill *drill = load_drill(t, "drills/rdsw-drain.json");
+	struct outcome o;
+
+	if (!TAP_OK(drill != NULL, "rdsw-drain.json loads on l2-zone.json"))
+		return;
+	play(t, drill, 1, &o);
+	if (!TAP_OK(o.verdict == NODE_DRILL_HELD, "and holds there"))
+		tell_breaches(&o);
+	topo_drill_free(drill);
+	topo_free(t);
+}
+
 /* Balance is checked to the link: what is withheld is what the planner says. */
 static void balance_is_checked(void)
 {
@@ -400,6 +416,7 @@ int main(int argc, char **argv)
 		shipped_drills_hold(t);
 		a_seed_is_a_run(t);
 		planted_faults_are_found(t);
+		drains_that_cut_off();
 		balance_is_checked();
 		balance_bounds_queues();
 		minimum_links_are_known();
