@@ -369,7 +369,7 @@ static bool caused(const struct node_drill *d, uint32_t node, enum drill_cause c
 	const struct drill_node *n = &d->nodes[node];
 
 	return n->cause[cause] > 0 ||
-	       (n->caused[cause] && !dsf_time_before(n->cause_until[cause], d->last_look_at));
+	       (n->caused[cause] && !dsf_time_before(n->cause_until[cause], n->looked_at));
 }
 
 /* A fault anywhere in a plane may cost its switches cells and packets. */
@@ -381,7 +381,7 @@ static bool plane_caused(const struct node_drill *d, uint32_t node)
 	if (plane >= TOPO_PLANES_MAX)
 		return true; /* hosts count none of these */
 	p = &d->planes[plane];
-	return p->active > 0 || (p->had && !dsf_time_before(p->until, d->last_look_at));
+	return p->active > 0 || (p->had && !dsf_time_before(p->until, d->nodes[node].looked_at));
 }
 
 static bool plane_cut(const struct node_drill *d, uint32_t node)
@@ -392,7 +392,7 @@ static bool plane_cut(const struct node_drill *d, uint32_t node)
 	if (plane >= TOPO_PLANES_MAX)
 		return true;
 	p = &d->planes[plane];
-	return p->cut || (p->was_cut && !dsf_time_before(p->cut_until, d->last_look_at));
+	return p->cut || (p->was_cut && !dsf_time_before(p->cut_until, d->nodes[node].looked_at));
 }
 
 static bool may_drop(const struct node_drill *d, uint32_t node, enum node_drill_counter counter)
@@ -509,8 +509,8 @@ static void check_end(struct node_drill *d, uint32_t port)
 	const struct drill_port *peer = &d->ports[t->ports[port].peer];
 	struct node_drill_breach b = { .port = port, .node = t->ports[port].node };
 
-	if (!p->seen || d->nodes[b.node].want != NODE_DRILL_RUNNING)
-		return;
+	if (!p->seen || d->nodes[b.node].want != NODE_DRILL_RUNNING || t->links[link].loop)
+		return; /* a loop's ports are disabled, or not: as its switch finds */
 	b.kind = NODE_DRILL_CARRIER;
 	b.want = has_carrier(d, link);
 	b.got = p->carrier;
@@ -585,6 +585,9 @@ bool node_drill_look_end(struct node_drill *d, dsf_instant now)
 		node_drill_breach_set(d, TOPO_DRILL_DROPS, &d->misfit[TOPO_DRILL_DROPS], now);
 	if (d->misfit[TOPO_DRILL_QUEUES].kind != NODE_DRILL_NOTHING)
 		node_drill_breach_set(d, TOPO_DRILL_QUEUES, &d->misfit[TOPO_DRILL_QUEUES], now);
+	for (uint32_t i = 0; i < t->nodes_count; i++)
+		if (d->nodes[i].port_seen)
+			d->nodes[i].looked_at = now;
 	d->last_look_at = now;
 	return d->misfit[TOPO_DRILL_LINKS].kind == NODE_DRILL_NOTHING &&
 	       d->misfit[TOPO_DRILL_REACHABILITY].kind == NODE_DRILL_NOTHING;

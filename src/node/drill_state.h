@@ -41,6 +41,7 @@ struct drill_node {
 	bool touched;              /* itself, or a link of it */
 	bool lost_state;           /* was dead at some time */
 	bool port_seen;
+	dsf_instant looked_at; /* last answer: what it counted since may be older than a look */
 	uint32_t reach_rows;
 	bool counted;
 	uint64_t counters[NODE_DRILL_COUNTERS];

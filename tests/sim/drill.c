@@ -365,6 +365,35 @@ static void balance_is_checked(void)
 	topo_free(t);
 }
 
+/* A loop is no breach, nor is what a switch lost before it froze and tells of after its cause. */
+static void loops_and_late_answers(void)
+{
+	static const char text[] =
+		"{\"name\":\"loops\",\"nodes\":[{\"name\":\"h0\",\"role\":\"host\"},"
+		"{\"name\":\"h1\",\"role\":\"host\"},{\"name\":\"r0\",\"role\":\"rdsw\"},"
+		"{\"name\":\"r1\",\"role\":\"rdsw\"},{\"name\":\"f0\",\"role\":\"fdsw\"},"
+		"{\"name\":\"f1\",\"role\":\"fdsw\"}],\"links\":["
+		"{\"a\":\"h0:gpu0p0\",\"b\":\"r0:eth0\"},{\"a\":\"h1:gpu0p0\",\"b\":\"r1:eth0\"},"
+		"{\"a\":\"r0:fab0\",\"b\":\"f0:fab0\"},{\"a\":\"r0:fab1\",\"b\":\"f1:fab0\"},"
+		"{\"a\":\"r1:fab0\",\"b\":\"f0:fab1\"},{\"a\":\"r1:fab1\",\"b\":\"f1:fab1\"},"
+		"{\"a\":\"f0:fab5\",\"b\":\"f0:fab6\"},{\"a\":\"r0:fab5\",\"b\":\"r0:fab6\"}]}";
+	struct topo_drill_random c = { 4, 20 * NS_PER_MS, 10 };
+	struct topo_drill *drill;
+	struct topo_error err;
+	struct outcome o;
+	struct topo *t;
+
+	if (!TAP_EQ(topo_load_text(text, sizeof(text) - 1, "loops", &t, &err), 0, "loops"))
+		return;
+	if (TAP_EQ(topo_drill_draw(t, &c, &drill), 0, "loops: drawn")) {
+		play(t, drill, 1, &o);
+		if (!TAP_EQ(o.verdict, NODE_DRILL_HELD, "loops and late answers: held"))
+			tell_breaches(&o);
+		topo_drill_free(drill);
+	}
+	topo_free(t);
+}
+
 /* Below its minimum links a switch is out by its own doing: its other links are no breach. */
 static void minimum_links_are_known(void)
 {
@@ -420,6 +449,7 @@ int main(int argc, char **argv)
 		balance_is_checked();
 		balance_bounds_queues();
 		minimum_links_are_known();
+		loops_and_late_answers();
 	}
 	TAP_EQ(inputs_too_early, 0, "at one instant deadlines come first, with all they set off");
 	topo_free(t);
