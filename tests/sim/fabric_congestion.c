@@ -336,10 +336,11 @@ static struct busy {
 static void note_busy(void *user, const struct node_row *row)
 {
 	const struct topo_node *n = &lab.topo->nodes[row->node];
-	struct busy *b = &busy[n->first_port + row->port.port];
+	struct busy *b;
 
 	if (row->port.port >= n->ports_count)
 		return; /* the host port */
+	b = &busy[n->first_port + row->port.port];
 	b->most = row->port.cell_bytes_tx - b->before;
 	b->before = row->port.cell_bytes_tx;
 	(void)user;
