@@ -9,30 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/cursor.h"
+#include "tests/memory.h"
 
 #define PORTS 2u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static size_t live;
-
-static void *alloc(void *user, size_t size)
-{
-	void *block = calloc(1, size);
-
-	(void)user;
-	if (block == NULL)
-		abort();
-	live += size;
-	return block;
-}
-
-static void release(void *user, void *block, size_t size)
-{
-	(void)user;
-	live -= size;
-	free(block);
-}
 
 static struct dsf_ip6 address(uint64_t byte)
 {
@@ -129,12 +110,14 @@ static void step(struct ip_ndp *n, struct dsf_cursor *in, dsf_instant *now)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct dsf_memory memory = { alloc, release, NULL };
+	struct test_memory memory = TEST_MEMORY(memory);
 	struct ip_ndp_port ports[PORTS] = {
 		{ { { 2, 0, 0, 0, 0, 1 } }, address(1), 64 },
 		{ { { 2, 0, 0, 0, 1, 1 } }, address(0x81), 64 },
 	};
-	struct ip_ndp_config config = { .memory = &memory, .ports = ports, .ports_count = PORTS };
+	struct ip_ndp_config config = {
+		.memory = &memory.memory, .ports = ports, .ports_count = PORTS
+	};
 	struct dsf_cursor in = { data, data + size, false };
 	struct ip_ndp *n = ip_ndp_new(&config);
 	dsf_instant now = DSF_EPOCH;
@@ -147,6 +130,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(missing == ip_ndp_missing(n));
 	drain(n, now, true);
 	ip_ndp_free(n);
-	assert(live == 0);
+	assert(memory.live == 0);
 	return 0;
 }

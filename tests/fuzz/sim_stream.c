@@ -10,30 +10,11 @@
 #include "base/cursor.h"
 #include "ip/packet.h"
 #include "sim/segment.h"
+#include "tests/memory.h"
 
 #define STREAMS 64u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static size_t live;
-
-static void *alloc(void *user, size_t size)
-{
-	void *block = calloc(1, size);
-
-	(void)user;
-	if (block == NULL)
-		abort();
-	live += size;
-	return block;
-}
-
-static void release(void *user, void *block, size_t size)
-{
-	(void)user;
-	live -= size;
-	free(block);
-}
 
 /* What the owner knows of its streams. */
 struct owner {
@@ -177,17 +158,17 @@ static void step(struct owner *o, struct dsf_cursor *in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct dsf_memory memory = { alloc, release, NULL };
+	struct test_memory memory = TEST_MEMORY(memory);
 	struct dsf_cursor in = { data, data + size, false };
 	struct owner o = { .now = { NS_PER_S } };
 	struct sim_stream_owner calls = { owner_accept, owner_connected, owner_input,
 		owner_writable, owner_closed, &o };
 
-	o.streams = sim_streams_new(&memory, &calls, 1);
+	o.streams = sim_streams_new(&memory.memory, &calls, 1);
 	while (!in.failed && dsf_cursor_left(&in) > 0)
 		step(&o, &in);
 	drain(&o);
 	sim_streams_free(o.streams);
-	assert(live == 0);
+	assert(memory.live == 0);
 	return 0;
 }

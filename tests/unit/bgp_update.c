@@ -6,24 +6,10 @@
 #include <string.h>
 #include "base/err.h"
 #include "bgp/update.h"
+#include "tests/hex.h"
 #include "tests/tap.h"
 
 static uint8_t scratch[2 * BGP_MESSAGE_MAX];
-
-static size_t from_hex(const char *text, uint8_t *to)
-{
-	size_t size = 0;
-
-	while (*text != '\0') {
-		if (*text == ' ') {
-			text++;
-			continue;
-		}
-		to[size++] = (uint8_t)strtoul((char[]){ text[0], text[1], '\0' }, NULL, 16);
-		text += 2;
-	}
-	return size;
-}
 
 static struct bgp_update_rules rules(bool external)
 {

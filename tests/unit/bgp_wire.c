@@ -4,24 +4,10 @@
 #include "base/cursor.h"
 #include "base/err.h"
 #include "bgp/wire.h"
+#include "tests/hex.h"
 #include "tests/tap.h"
 
 #define M "ffffffff ffffffff ffffffff ffffffff "
-
-static size_t from_hex(const char *text, uint8_t *to)
-{
-	size_t size = 0;
-
-	while (*text != '\0') {
-		if (*text == ' ') {
-			text++;
-			continue;
-		}
-		to[size++] = (uint8_t)strtoul((char[]){ text[0], text[1], '\0' }, NULL, 16);
-		text += 2;
-	}
-	return size;
-}
 
 static void test_header(void)
 {

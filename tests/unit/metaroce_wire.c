@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "metaroce/wire.h"
+#include "tests/hex.h"
 #include "tests/tap.h"
 
 static const struct metaroce_mch mch = { .type = METAROCE_TYPE_DATA,
@@ -17,22 +18,6 @@ static const struct metaroce_mch mch = { .type = METAROCE_TYPE_DATA,
 	.epoch = 7,
 	.plane = 3,
 	.backlog = 0x0102 };
-
-/* Bytes as text, blanks between them. */
-static size_t from_hex(const char *text, uint8_t *to)
-{
-	size_t size = 0;
-
-	while (*text != '\0') {
-		if (*text == ' ') {
-			text++;
-			continue;
-		}
-		to[size++] = (uint8_t)strtoul((char[]){ text[0], text[1], '\0' }, NULL, 16);
-		text += 2;
-	}
-	return size;
-}
 
 static bool same(const uint8_t *got, size_t size, const char *want)
 {
