@@ -33,6 +33,7 @@ libfabric_la_SOURCES += src/fabric/voq.c src/fabric/voq.h
 
 noinst_LTLIBRARIES += libip.la
 libip_la_SOURCES =
+libip_la_SOURCES += src/ip/hops.c src/ip/hops.h
 libip_la_SOURCES += src/ip/icmp.c src/ip/icmp.h
 libip_la_SOURCES += src/ip/ndp.c src/ip/ndp.h
 libip_la_SOURCES += src/ip/ndp_wire.c src/ip/ndp_wire.h

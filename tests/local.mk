@@ -43,6 +43,7 @@ UNIT_TESTS += tests/unit/fabric_spray
 UNIT_TESTS += tests/unit/fabric_voq
 
 # ip
+UNIT_TESTS += tests/unit/ip_hops
 UNIT_TESTS += tests/unit/ip_icmp
 UNIT_TESTS += tests/unit/ip_ndp
 UNIT_TESTS += tests/unit/ip_neighbor
