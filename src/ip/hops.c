@@ -147,8 +147,8 @@ const struct dsf_ip6 *ip_hops_pick(const struct ip_hops *h, uint32_t id, uint64_
 	uint64_t most = 0;
 	uint32_t best = 0;
 
-	/* An odd number times an odd number is never 0, so 0 is who can't be used. Of equal weights,
-	 * which are as rare as equal hashes, the lower address has it. */
+	/* The product of odd numbers is never 0, so 0 is who can't be used. Of equal weights, which
+	 * are as rare as equal hashes, the lower address has it. */
 	flow_hash |= 1;
 	for (uint32_t i = 0; i < s->count; i++) {
 		uint64_t weight = s->factors[i] * flow_hash;

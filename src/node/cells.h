@@ -106,12 +106,4 @@ void node_cells_count(const struct node_cells *c, struct node_row_counters *coun
 void node_cells_view(const struct node_cells *c, enum node_query query, uint32_t filter,
 	node_row_fn row_fn, void *user);
 
-static inline void node_count_error(uint64_t *errors, int err)
-{
-	int index = DSF_ERR_INDEX(err);
-
-	if (index >= 0 && index < DSF_ERR_COUNT)
-		errors[index]++;
-}
-
 #endif

@@ -76,49 +76,32 @@ static int init_fabric(struct node_interface *n, const struct node_config *confi
 	credit.idle_ns = voq.idle_ns;
 	credit.settle_ns = reassembly_ns + loop_ns;
 	credit.silent_ns = credit.settle_ns + SILENT_RETRIES * voq.retry_ns;
-	fabric_packets_init(&n->packets, n->memory, f->buffer_bytes);
-	fabric_voqs_init(&n->voqs, n->memory, &n->packets, &voq);
+	fabric_voqs_init(&n->voqs, n->memory, &n->edge.packets, &voq);
 	/* The VOQ at the other end must be gone first. */
-	fabric_reasm_init(&n->reasm, n->memory, &n->packets, f->cell_bytes, reassembly_ns,
+	fabric_reasm_init(&n->reasm, n->memory, &n->edge.packets, f->cell_bytes, reassembly_ns,
 		2 * voq.idle_ns + voq.watchdog_ns + reassembly_ns);
 	return fabric_credits_init(&n->credits, n->memory, &credit);
 }
 
-static int init_ethernet(
-	struct node_interface *n, const struct node_config *config, dsf_instant now)
+/* Credits have to know of the Ethernet ports and the host port. */
+static void tell_ports(struct node_interface *n, dsf_instant now)
 {
-	struct node_ethernet_port *inband;
-	int err = node_ethernet_init(&n->ethernet, n->memory, &n->packets, n->inband_port + 1,
-		config->seed, config->index);
-
-	if (err < 0)
-		return err;
 	for (uint32_t i = 0; i < n->self->ports_count; i++) {
 		const struct topo_port *port = topo_node_port(n->topo, n->self, i);
 		const struct topo_link *link = &n->topo->links[port->link];
-		struct node_impairment impairment = node_impairment_own(link);
 
-		if (!port->ethernet)
-			continue;
-		n->ethernet.ports[i].used = true;
-		n->ethernet.ports[i].queue_bytes = link->queue_bytes;
-		node_ethernet_impair(&n->ethernet, i, &impairment, link->rate_bps);
-		fabric_credit_port(&n->credits, port->system_port, link->rate_bps,
-			link->queue_bytes, false, now);
+		if (port->ethernet)
+			fabric_credit_port(&n->credits, port->system_port, link->rate_bps,
+				link->queue_bytes, false, now);
 	}
-	inband = &n->ethernet.ports[n->inband_port];
-	inband->used = inband->carrier = true;
-	inband->rate_bps = NODE_INBAND_RATE_BPS;
-	inband->queue_bytes = n->topo->fabric.voq_bytes;
 	fabric_credit_port(&n->credits, n->first_system_port + NODE_SYSTEM_PORT_INBAND,
-		NODE_INBAND_RATE_BPS, inband->queue_bytes, true, now);
-	return 0;
+		NODE_INBAND_RATE_BPS, n->edge.ethernet.ports[n->edge.inband_port].queue_bytes, true,
+		now);
 }
 
 struct node_interface *node_interface_new(const struct node_config *config, dsf_instant now)
 {
 	struct node_interface *n = dsf_memory_new(config->memory, sizeof(*n));
-	size_t table;
 	int err;
 
 	if (n == NULL)
@@ -129,23 +112,18 @@ struct node_interface *node_interface_new(const struct node_config *config, dsf_
 	n->trace = config->trace;
 	n->index = config->index;
 	n->first_system_port = n->self->switch_index * TOPO_PORTS_PER_SWITCH;
-	n->inband_port = n->self->ports_count;
-	table = n->self->ports_count * sizeof(uint32_t);
 	err = node_cells_init(&n->cells, config, now);
 	if (err < 0) {
 		dsf_memory_delete(config->memory, n, sizeof(*n));
 		return NULL;
 	}
-	n->ndp_port = dsf_memory_new(n->memory, table);
-	n->ndp_number = dsf_memory_new(n->memory, table);
-	if (n->ndp_port == NULL || n->ndp_number == NULL)
-		err = -DSF_E_NOMEM;
+	err = node_edge_init(&n->edge, config, n->topo->fabric.buffer_bytes, now);
 	if (err == 0)
 		err = init_fabric(n, config);
-	if (err == 0)
-		err = init_ethernet(n, config, now);
-	if (err == 0)
-		err = node_forward_init(n, config, now);
+	if (err == 0) {
+		tell_ports(n, now);
+		err = node_forward_init(n, config);
+	}
 	if (err == 0)
 		err = node_sessions_init(n, config);
 	if (err < 0) {
@@ -158,22 +136,16 @@ struct node_interface *node_interface_new(const struct node_config *config, dsf_
 void node_interface_free(struct node_interface *n)
 {
 	const struct dsf_memory *memory = n->memory;
-	size_t table = n->self->ports_count * sizeof(uint32_t);
 
 	node_sessions_close(n);
-	if (n->ndp != NULL)
-		ip_ndp_free(n->ndp);
 	if (n->credits.ports != NULL) {
 		ip_neighbor_close(&n->neighbors);
 		ip_neighbor_close(&n->promised);
-		node_ethernet_close(&n->ethernet);
 		fabric_reasm_close(&n->reasm);
 		fabric_voqs_close(&n->voqs);
 		fabric_credits_close(&n->credits);
-		fabric_packets_close(&n->packets);
 	}
-	dsf_memory_delete(memory, n->ndp_port, table);
-	dsf_memory_delete(memory, n->ndp_number, table);
+	node_edge_close(&n->edge);
 	node_cells_close(&n->cells);
 	dsf_memory_delete(memory, n, sizeof(*n));
 }
@@ -193,13 +165,14 @@ static void deliver(struct node_interface *n, struct fabric_packet *packet, dsf_
 
 	/* Cells may say anything: what is no Ethernet frame leaves by no port. */
 	if (port == TOPO_NONE || packet->stored < IP_ETHERNET_SIZE) {
-		node_count_error(n->errors, port == TOPO_NONE ? -DSF_E_UNKNOWN : -DSF_E_BADFIELD);
-		fabric_packet_free(&n->packets, packet);
+		node_count_error(
+			n->edge.errors, port == TOPO_NONE ? -DSF_E_UNKNOWN : -DSF_E_BADFIELD);
+		fabric_packet_free(&n->edge.packets, packet);
 		return;
 	}
-	node_ethernet_send(&n->ethernet, port, packet, now);
+	node_ethernet_send(&n->edge.ethernet, port, packet, now);
 	fabric_credit_backlog(
-		&n->credits, system_port, node_ethernet_backlog(&n->ethernet, port, now), now);
+		&n->credits, system_port, node_ethernet_backlog(&n->edge.ethernet, port, now), now);
 	fabric_credit_arrived(&n->credits, &key, bytes, now);
 }
 
@@ -221,7 +194,7 @@ static void take_cell(void *owner, uint32_t port, const struct fabric_cell *cell
 
 	(void)port;
 	if (cell->destination != n->self->switch_index || !is_source(n, cell->source)) {
-		node_count_error(n->errors, -DSF_E_UNKNOWN);
+		node_count_error(n->edge.errors, -DSF_E_UNKNOWN);
 		return;
 	}
 	switch ((enum fabric_cell_kind)cell->kind) {
@@ -247,13 +220,7 @@ static void take_cell(void *owner, uint32_t port, const struct fabric_cell *cell
 	case FABRIC_CELL_KIND_END: break;
 	}
 	if (err < 0)
-		node_count_error(n->errors, err);
-}
-
-static void set_ce(uint8_t *frame)
-{
-	frame[IP_ETHERNET_SIZE + 1] |= IP_ECN_CE
-				       << 4; /* traffic class ends in byte 1's high half */
+		node_count_error(n->edge.errors, err);
 }
 
 /* Cuts a packet into cells and sprays them. */
@@ -303,12 +270,12 @@ static bool serve(struct node_interface *n, struct fabric_voq *q, dsf_instant no
 	if (packet == NULL)
 		return true;
 	if (mark)
-		set_ce(packet->bytes);
+		node_edge_set_ce(packet->bytes);
 	if (local) {
 		deliver(n, packet, now);
 	} else {
 		send_cells(n, q, packet, mark, now);
-		fabric_packet_free(&n->packets, packet);
+		fabric_packet_free(&n->edge.packets, packet);
 	}
 	fabric_voq_requeue(&n->voqs, q);
 	return true;
@@ -334,7 +301,7 @@ static void send_request(struct node_interface *n, const struct fabric_voq *q, d
 	}
 	err = fabric_credit_request(&n->credits, &key, q->epoch, q->requested, cell.waiting, now);
 	if (err < 0)
-		node_count_error(n->errors, err);
+		node_count_error(n->edge.errors, err);
 }
 
 static void send_grant(
@@ -402,7 +369,7 @@ static void settle(struct node_interface *n, dsf_instant now)
 		struct fabric_credit_key key = credit_key(packet);
 
 		fabric_credit_arrived(&n->credits, &key, fabric_packet_wire_bytes(packet), now);
-		fabric_packet_free(&n->packets, packet);
+		fabric_packet_free(&n->edge.packets, packet);
 	}
 	do {
 		again = false;
@@ -431,10 +398,10 @@ int node_interface_frame_input(
 	int err;
 
 	if (port == NODE_PORT_INBAND)
-		port = n->inband_port;
-	if (port > n->inband_port)
+		port = n->edge.inband_port;
+	if (port > n->edge.inband_port)
 		return -DSF_E_UNKNOWN;
-	p = &n->ethernet.ports[port];
+	p = &n->edge.ethernet.ports[port];
 	if (!p->used) {
 		err = node_cells_input(&n->cells, port, frame, take_cell, n, now);
 		settle(n, now);
@@ -448,7 +415,7 @@ int node_interface_frame_input(
 		err = node_forward_input(n, port, frame, now);
 	}
 	if (err < 0 && err != -DSF_E_FULL) /* the VOQ counts its own drops */
-		node_count_error(n->errors, err);
+		node_count_error(n->edge.errors, err);
 	settle(n, now);
 	return err;
 }
@@ -456,7 +423,7 @@ int node_interface_frame_input(
 /* What credits have to know of an Ethernet port. */
 static void tell_port(struct node_interface *n, uint32_t port, dsf_instant now)
 {
-	const struct node_ethernet_port *p = &n->ethernet.ports[port];
+	const struct node_ethernet_port *p = &n->edge.ethernet.ports[port];
 
 	fabric_credit_port(&n->credits, topo_node_port(n->topo, n->self, port)->system_port,
 		p->rate_bps, p->queue_bytes, p->carrier, now);
@@ -474,15 +441,10 @@ void node_interface_carrier(struct node_interface *n, uint32_t port, bool up, ds
 		settle(n, now);
 		return;
 	}
-	if (n->ethernet.ports[port].carrier == up)
+	if (!node_edge_carrier(&n->edge, port, up, now))
 		return;
-	n->ethernet_carriers += up ? 1u : ~0u;
-	node_ethernet_carrier(&n->ethernet, port, up, now);
 	tell_port(n, port, now);
-	ip_ndp_carrier(n->ndp, n->ndp_port[port], up, now);
 	node_sessions_port(n, port);
-	dsf_trace_emit(
-		n->trace, now, up ? DSF_EVENT_PORT_UP : DSF_EVENT_PORT_DOWN, n->index, port, 0);
 	settle(n, now);
 }
 
@@ -495,7 +457,7 @@ dsf_instant node_interface_deadline(const struct node_interface *n)
 	at = dsf_time_min(at, fabric_reasm_deadline(&n->reasm));
 	if (n->fsdb != NULL)
 		at = dsf_time_min(at, fsdb_mesh_deadline(n->fsdb));
-	return n->ndp == NULL ? at : dsf_time_min(at, ip_ndp_deadline(n->ndp));
+	return dsf_time_min(at, node_edge_deadline(&n->edge));
 }
 
 void node_interface_expire(struct node_interface *n, dsf_instant now)
@@ -512,8 +474,7 @@ void node_interface_expire(struct node_interface *n, dsf_instant now)
 	if (n->reasm.packets_lost > lost)
 		dsf_trace_emit(n->trace, now, DSF_EVENT_PACKET_LOST, n->index,
 			n->reasm.packets_lost - lost, 0);
-	if (n->ndp != NULL && dsf_time_due(ip_ndp_deadline(n->ndp), now))
-		ip_ndp_expire(n->ndp, now);
+	node_edge_expire(&n->edge, now);
 	if (n->fsdb != NULL)
 		fsdb_mesh_expire(n->fsdb, now);
 	settle(n, now);
@@ -532,24 +493,13 @@ static bool refill(struct node_interface *n, dsf_instant now)
 
 bool node_interface_output(struct node_interface *n, struct node_output *out, dsf_instant now)
 {
-	struct fabric_packet *packet;
-	uint32_t skip;
-
-	while ((packet = fabric_packet_queue_pop(&n->ethernet.out)) == NULL) {
+	while (!node_edge_output(&n->edge, out)) {
 		if (node_cells_output(&n->cells, out, now))
 			return true;
 		if (!refill(n, now))
 			return node_sessions_output(n, out, now);
 	}
-	skip = packet->system_port == n->inband_port ? IP_ETHERNET_SIZE : 0;
-	*out = (struct node_output){ .kind = NODE_OUTPUT_FRAME,
-		.port = skip > 0 ? NODE_PORT_INBAND : packet->system_port,
-		.depart = packet->since,
-		.head = packet->bytes + skip,
-		.head_size = packet->stored - skip,
-		.size = packet->size - skip,
-		.checksum_start = NODE_CHECKSUM_NONE,
-		.buffer = (void *)((uintptr_t)packet | PACKET_TAG) };
+	out->buffer = (void *)((uintptr_t)out->buffer | PACKET_TAG);
 	return true;
 }
 
@@ -557,7 +507,7 @@ void node_interface_frame_done(struct node_interface *n, void *buffer)
 {
 	if ((uintptr_t)buffer & PACKET_TAG)
 		fabric_packet_free(
-			&n->packets, (void *)((uintptr_t)buffer & ~(uintptr_t)PACKET_TAG));
+			&n->edge.packets, (void *)((uintptr_t)buffer & ~(uintptr_t)PACKET_TAG));
 	else
 		fabric_frame_free(&n->cells.ports, buffer);
 }
@@ -584,7 +534,7 @@ void node_interface_stream_input(struct node_interface *n, uint32_t stream, cons
 		n->fsdb == NULL ? -DSF_E_STATE : fsdb_mesh_input(n->fsdb, stream, bytes, size, now);
 
 	if (err < 0)
-		node_count_error(n->errors, err);
+		node_count_error(n->edge.errors, err);
 	node_sessions_settle(n);
 }
 
@@ -618,8 +568,7 @@ int node_interface_command(
 		settle(n, now);
 		return err;
 	}
-	node_ethernet_impair(&n->ethernet, command->port, &command->impairment,
-		n->topo->links[port->link].rate_bps);
+	node_edge_impair(&n->edge, command->port, &command->impairment);
 	tell_port(n, command->port, now);
 	settle(n, now);
 	return 0;
@@ -627,7 +576,5 @@ int node_interface_command(
 
 bool node_interface_ready(const struct node_interface *n)
 {
-	return n->ethernet_carriers == n->ethernet_count &&
-	       (n->ndp == NULL || ip_ndp_missing(n->ndp) == 0) && node_cells_ready(&n->cells) &&
-	       node_sessions_ready(n);
+	return node_edge_ready(&n->edge) && node_cells_ready(&n->cells) && node_sessions_ready(n);
 }

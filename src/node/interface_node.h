@@ -20,16 +20,12 @@
 #include "fabric/reasm.h"
 #include "fabric/voq.h"
 #include "fsdb/mesh.h"
-#include "ip/icmp.h"
-#include "ip/ndp.h"
 #include "ip/neighbor.h"
 #include "node/cells.h"
-#include "node/ethernet.h"
+#include "node/edge.h"
 
-/* The last of a switch's 64 system ports; its rate is that of the published recycle port. */
+/* The last of a switch's 64 system ports. */
 #define NODE_SYSTEM_PORT_INBAND (TOPO_PORTS_PER_SWITCH - 1u)
-#define NODE_INBAND_RATE_BPS    100000000000ull
-#define NODE_INBAND_MTU         9000u
 
 struct node_interface {
 	const struct topo *topo;
@@ -38,15 +34,11 @@ struct node_interface {
 	const struct dsf_trace *trace;
 	uint32_t index;
 	uint32_t first_system_port;
-	uint32_t inband_port; /* index in ethernet.ports: one behind the topology's ports */
 	struct node_cells cells;
-	struct fabric_packets packets;
-	struct node_ethernet ethernet;
+	struct node_edge edge;
 	struct fabric_voqs voqs;
 	struct fabric_credits credits;
 	struct fabric_reasm reasm;
-	struct ip_ndp *ndp; /* NULL without Ethernet ports */
-	struct ip_icmp icmp;
 	struct ip_neighbor_table promised; /* unless one was handed in */
 	struct ip_neighbor_table neighbors;
 	struct fsdb_mesh *fsdb; /* NULL: the driver carries no streams */
@@ -54,13 +46,7 @@ struct node_interface {
 	uint32_t fsdb_peers_count;
 	/* Neighbours behind other switches that the lab file promises: all, and those imported. */
 	uint32_t remote_expected, remote_count;
-	uint32_t *ndp_port;   /* NDP's port index of a port number */
-	uint32_t *ndp_number; /* port number of NDP's port index */
-	uint32_t ethernet_count, ethernet_carriers;
 	uint32_t active_links; /* when credits were last told what the fabric can deliver */
-	uint64_t packets_rx;
-	uint64_t errors[DSF_ERR_COUNT];
-	uint8_t icmp_frame[IP_ICMP_FRAME_MAX];
 };
 
 struct node_interface *node_interface_new(const struct node_config *config, dsf_instant now);
@@ -116,7 +102,7 @@ int node_forward_input(
 	struct node_interface *n, uint32_t port, const struct node_frame *frame, dsf_instant now);
 
 /* forward.c: neighbours that the lab file promises. 0, or -DSF_E_NOMEM. */
-int node_forward_init(struct node_interface *n, const struct node_config *config, dsf_instant now);
+int node_forward_init(struct node_interface *n, const struct node_config *config);
 
 /* forward.c: what is behind ports of our own is known when it was heard, not by promise. */
 bool node_forward_knows(const struct node_interface *n, const struct ip_neighbor *neighbor);

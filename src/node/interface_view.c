@@ -1,33 +1,16 @@
 #include "node/interface_node.h"
 
-static void view_ethernet_port(
-	const struct node_interface *n, uint32_t i, node_row_fn row_fn, void *user)
-{
-	const struct node_ethernet_port *p = &n->ethernet.ports[i];
-	struct node_row row = { .query = NODE_QUERY_PORT, .node = n->index };
-
-	row.port = (struct node_row_port){ .port = i == n->inband_port ? NODE_PORT_INBAND : i,
-		.carrier = p->carrier,
-		.live = p->carrier,
-		.active = p->carrier,
-		.rate_bps = p->rate_bps,
-		.frames_tx = p->frames_tx,
-		.frames_rx = p->frames_rx,
-		.bytes_tx = p->bytes_tx,
-		.bytes_rx = p->bytes_rx,
-		.dropped_tx = p->dropped + p->impaired + p->corrupted,
-		.impairment = p->impairment };
-	row_fn(user, &row);
-}
-
 /* In order of port numbers, whatever the ports carry. */
 static void view_ports(const struct node_interface *n, node_row_fn row_fn, void *user)
 {
-	for (uint32_t i = 0; i <= n->inband_port; i++) {
-		if (n->ethernet.ports[i].used)
-			view_ethernet_port(n, i, row_fn, user);
-		else
+	for (uint32_t i = 0; i <= n->edge.inband_port; i++) {
+		if (n->edge.ethernet.ports[i].used) {
+			struct node_row row = node_edge_port_row(&n->edge, i);
+
+			row_fn(user, &row);
+		} else {
 			node_cells_view(&n->cells, NODE_QUERY_PORT, i, row_fn, user);
+		}
 	}
 }
 
@@ -39,21 +22,13 @@ static void view_counters(const struct node_interface *n, node_row_fn row_fn, vo
 
 	node_cells_count(&n->cells, c);
 	for (unsigned i = 0; i < DSF_ERR_COUNT; i++)
-		errors[i] = n->errors[i] + n->cells.errors[i];
-	for (uint32_t i = 0; i <= n->inband_port; i++) {
-		const struct node_ethernet_port *p = &n->ethernet.ports[i];
-
-		c->packets_tx += p->frames_tx;
-		c->egress_drops += p->dropped;
-		c->impaired_drops += p->impaired;
-		c->corrupt_drops += p->corrupted;
-	}
+		errors[i] = n->edge.errors[i] + n->cells.errors[i];
+	node_edge_count(&n->edge, c);
 	for (uint32_t i = 0; i < TOPO_PORTS_PER_SWITCH; i++)
 		c->credits_sent += n->credits.ports[i].granted_total;
 	for (struct fabric_voq *q = dsf_hash_next(&n->voqs.table, NULL); q != NULL;
 		q = dsf_hash_next(&n->voqs.table, q))
 		c->credits_received += q->granted_total;
-	c->packets_rx = n->packets_rx;
 	c->reassembly_errors = n->reasm.packets_lost;
 	c->packets_reassembled = n->reasm.packets_done;
 	c->voq_drops = n->voqs.dropped;
@@ -106,7 +81,7 @@ static void view_system_ports(const struct node_interface *n, node_row_fn row_fn
 			.rate_bps = t->links[t->ports[port].link].rate_bps,
 			.local = owner == n->self };
 		if (owner == n->self)
-			row.system_port.up = n->ethernet.ports[t->ports[port].number].carrier;
+			row.system_port.up = n->edge.ethernet.ports[t->ports[port].number].carrier;
 		else
 			row.system_port.up = node_sessions_port_up(n, sp, &row.system_port.stale);
 		row_fn(user, &row);
@@ -136,45 +111,6 @@ static void view_neighbors(const struct node_interface *n, node_row_fn row_fn, v
 	}
 }
 
-static void view_routes(const struct node_interface *n, node_row_fn row_fn, void *user)
-{
-	for (uint32_t i = 0; i < n->self->ports_count; i++) {
-		const struct topo_port *port = topo_node_port(n->topo, n->self, i);
-		struct node_row row = { .query = NODE_QUERY_ROUTE, .node = n->index };
-
-		if (!port->ethernet)
-			continue;
-		row.route = (struct node_row_route){ .prefix = port->address,
-			.prefix_length = port->prefix_length,
-			.origin = "connected",
-			.system_port = port->system_port };
-		memset(row.route.prefix.bytes + port->prefix_length / 8, 0,
-			sizeof(row.route.prefix) - port->prefix_length / 8);
-		row_fn(user, &row);
-	}
-}
-
-static void view_missing(const struct node_interface *n, node_row_fn row_fn, void *user)
-{
-	struct node_row row = { .query = NODE_QUERY_READY, .node = n->index };
-
-	for (uint32_t i = 0; i < n->ethernet_count; i++) {
-		uint32_t number = n->ndp_number[i];
-		const struct topo_port *port = topo_node_port(n->topo, n->self, number);
-		const struct topo_port *peer = &n->topo->ports[port->peer];
-
-		if (!n->ethernet.ports[number].carrier)
-			row.missing.what = "port";
-		else if (ip_ndp_lookup(n->ndp, i, &peer->address) == NULL)
-			row.missing.what = "neighbor";
-		else
-			continue;
-		row.missing.port = number;
-		row.missing.other = peer->node;
-		row_fn(user, &row);
-	}
-}
-
 void node_interface_view(const struct node_interface *n, enum node_query query, uint32_t filter,
 	node_row_fn row_fn, void *user)
 {
@@ -188,9 +124,9 @@ void node_interface_view(const struct node_interface *n, enum node_query query, 
 	case NODE_QUERY_NDP: view_neighbors(n, row_fn, user); break;
 	case NODE_QUERY_FSDB_SESSION:
 	case NODE_QUERY_FSDB: node_sessions_view(n, query, row_fn, user); break;
-	case NODE_QUERY_ROUTE: view_routes(n, row_fn, user); break;
+	case NODE_QUERY_ROUTE: node_edge_view_routes(&n->edge, row_fn, user); break;
 	case NODE_QUERY_READY:
-		view_missing(n, row_fn, user);
+		node_edge_view_missing(&n->edge, row_fn, user);
 		node_sessions_view(n, query, row_fn, user);
 		node_cells_view(&n->cells, query, filter, row_fn, user);
 		break;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/address.h"
+#include "base/err.h"
 #include "base/histogram.h"
 #include "fabric/balance.h"
 #include "fsdb/session.h"
@@ -41,6 +42,7 @@ struct node_row_port {
 	uint64_t lost_rx;                      /* gaps in the link sequence */
 	uint64_t corrupt_rx;
 	uint64_t queue_bytes; /* waiting to leave */
+	uint64_t ecn_marked;  /* routers: packets */
 	uint64_t stops_tx;    /* fabric ports: times that the peer was told to send no data */
 	struct node_impairment impairment; /* in force; its rate is rate_bps above */
 };
@@ -134,6 +136,10 @@ struct node_row_route {
 	uint8_t prefix_length;
 	const char *origin;   /* "connected", "static", … */
 	uint32_t system_port; /* TOPO_NONE: a prefix of local ports, or several */
+	uint32_t port;        /* connected: its number; else TOPO_NONE */
+	/* Of a set: all, and how many of them can be used now. NULL: connected. */
+	const struct dsf_ip6 *hops;
+	uint32_t hops_count, hops_usable;
 };
 
 struct node_row_nic {
@@ -205,5 +211,14 @@ struct node_row {
 		struct node_row_missing missing;
 	};
 };
+
+/* Books an input that was dropped under its error; what is none of ours isn't. */
+static inline void node_count_error(uint64_t *errors, int err)
+{
+	int index = DSF_ERR_INDEX(err);
+
+	if (index >= 0 && index < DSF_ERR_COUNT)
+		errors[index]++;
+}
 
 #endif

@@ -59,7 +59,8 @@ static int publish_port(struct node_interface *n, uint32_t number)
 		.prefix_length = port->prefix_length,
 		.mac = port->mac,
 		.mtu = (uint16_t)link->mtu };
-	int err = publish(n, port->system_port, link->rate_bps, n->ethernet.ports[number].carrier);
+	int err = publish(
+		n, port->system_port, link->rate_bps, n->edge.ethernet.ports[number].carrier);
 
 	return err < 0 ? err : fsdb_mesh_publish(n->fsdb, &interface);
 }
@@ -128,9 +129,8 @@ static bool is_promised(
 void node_sessions_neighbor(
 	struct node_interface *n, const struct ip_ndp_change *change, dsf_instant now)
 {
-	uint32_t number = n->ndp_number[change->port];
 	struct fsdb_record record = { .kind = FSDB_KIND_NEIGHBOR,
-		.system_port = topo_node_port(n->topo, n->self, number)->system_port,
+		.system_port = topo_node_port(n->topo, n->self, change->port)->system_port,
 		.state = change->reachable ? FSDB_REACHABLE : FSDB_INCOMPLETE,
 		.address = change->address,
 		.mac = change->mac,
@@ -145,7 +145,7 @@ void node_sessions_neighbor(
 	else
 		fsdb_mesh_withdraw(n->fsdb, &record);
 	if (err < 0)
-		node_count_error(n->errors, err);
+		node_count_error(n->edge.errors, err);
 }
 
 void node_sessions_reachable(struct node_interface *n, uint32_t destination, dsf_instant now)
@@ -190,7 +190,7 @@ static void import_neighbor(struct node_interface *n, const struct fsdb_change *
 	if (ip_neighbor_set(&n->neighbors, &neighbor) == 0)
 		n->remote_count += is_promised(n, change->system_port, &change->address);
 	else
-		node_count_error(n->errors, -DSF_E_FULL);
+		node_count_error(n->edge.errors, -DSF_E_FULL);
 }
 
 void node_sessions_settle(struct node_interface *n)

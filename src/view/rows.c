@@ -211,7 +211,8 @@ static bool port_row(cJSON *o, const struct topo *t, uint32_t node, const struct
 		       { "cells_rx", r->cells_rx }, { "cell_bytes_tx", r->cell_bytes_tx },
 		       { "cell_bytes_rx", r->cell_bytes_rx }, { "dropped_tx", r->dropped_tx },
 		       { "lost_rx", r->lost_rx }, { "corrupt_rx", r->corrupt_rx },
-		       { "queue_bytes", r->queue_bytes }, { "stops_tx", r->stops_tx }) &&
+		       { "queue_bytes", r->queue_bytes }, { "stops_tx", r->stops_tx },
+		       { "ecn_marked", r->ecn_marked }) &&
 	       add_impairment(o, &r->impairment);
 }
 
@@ -390,7 +391,21 @@ static bool fsdb_row(cJSON *o, const struct topo *t, const struct node_row_fsdb 
 	       view_json_add_text(o, "liveness", r->stale ? "STALE" : "LIVE");
 }
 
-static bool route_row(cJSON *o, const struct node_row_route *r)
+static cJSON *addresses(const struct dsf_ip6 *all, uint32_t count)
+{
+	cJSON *array = cJSON_CreateArray();
+	char text[DSF_IP6_TEXT_MAX];
+
+	for (uint32_t i = 0; array != NULL && i < count; i++) {
+		if (!view_json_append(array, cJSON_CreateString(dsf_ip6_text(&all[i], text)))) {
+			cJSON_Delete(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
+static bool route_row(cJSON *o, const struct topo *t, uint32_t node, const struct node_row_route *r)
 {
 	char address[DSF_IP6_TEXT_MAX], prefix[DSF_IP6_TEXT_MAX + 4];
 
@@ -398,7 +413,11 @@ static bool route_row(cJSON *o, const struct node_row_route *r)
 		r->prefix_length);
 	return view_json_add_text(o, "prefix", prefix) &&
 	       view_json_add_text(o, "origin", r->origin) &&
-	       add_optional(o, "system_port", r->system_port);
+	       add_optional(o, "system_port", r->system_port) &&
+	       view_json_add_text(
+		       o, "port", r->port == TOPO_NONE ? NULL : port_name(t, node, r->port)) &&
+	       view_json_add(o, "next_hops", addresses(r->hops, r->hops_count)) &&
+	       ADD_NUMBERS(o, { "hops", r->hops_count }, { "usable", r->hops_usable });
 }
 
 static bool nic_row(cJSON *o, const struct node_row_nic *r)
@@ -494,7 +513,7 @@ static bool fill(const struct view_rows *v, cJSON *o, const struct node_row *row
 	case NODE_QUERY_NDP: return neighbor_row(o, t, &row->neighbor);
 	case NODE_QUERY_FSDB_SESSION: return fsdb_session_row(o, t, &row->fsdb_session);
 	case NODE_QUERY_FSDB: return fsdb_row(o, t, &row->fsdb);
-	case NODE_QUERY_ROUTE: return route_row(o, &row->route);
+	case NODE_QUERY_ROUTE: return route_row(o, t, row->node, &row->route);
 	case NODE_QUERY_NIC: return nic_row(o, &row->nic);
 	case NODE_QUERY_PATHS: return path_row(o, &row->path);
 	case NODE_QUERY_QP: return qp_row(o, &row->qp);
