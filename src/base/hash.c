@@ -131,6 +131,25 @@ void *dsf_hash_next(const struct dsf_hash *h, const void *previous)
 	return entry_of(previous == NULL ? h->first : node_of(previous)->next);
 }
 
+void dsf_hash_shrink(struct dsf_hash *h)
+{
+	size_t entry_size = h->pool.object_size - NODE_SIZE;
+	struct dsf_hash moved;
+
+	dsf_hash_init(&moved, h->pool.memory, h->key_size, entry_size, h->pool.count_max);
+	for (const void *e = dsf_hash_next(h, NULL); e != NULL; e = dsf_hash_next(h, e)) {
+		void *copy = dsf_hash_put(&moved, e);
+
+		if (copy == NULL) {
+			dsf_hash_close(&moved);
+			return;
+		}
+		memcpy(copy, e, entry_size);
+	}
+	dsf_hash_close(h);
+	*h = moved;
+}
+
 void dsf_hash_close(struct dsf_hash *h)
 {
 	dsf_memory_delete(h->pool.memory, h->buckets, h->buckets_count * sizeof(*h->buckets));

@@ -38,6 +38,10 @@ void dsf_hash_remove(struct dsf_hash *h, void *entry);
  * meanwhile come last; who removes entries on the way asks for the next one first. */
 void *dsf_hash_next(const struct dsf_hash *h, const void *previous);
 
+/* Gives back what entries that are gone took: the others move to memory of their own, in their
+ * order, and pointers to them are invalid. Without memory for that all stays as it was. */
+void dsf_hash_shrink(struct dsf_hash *h);
+
 void dsf_hash_close(struct dsf_hash *h);
 
 #endif

@@ -118,6 +118,41 @@ static void no_memory(void)
 	TAP_OK(failures > 0, "and puts did fail (%u)", failures);
 }
 
+/* What removed entries took comes back; the others stay as they were, and in their order. */
+static void shrinks(void)
+{
+	struct test_memory m;
+	struct dsf_hash h;
+	size_t few, many;
+	uint64_t key, next = 0;
+	bool same = true;
+
+	m = (struct test_memory)TEST_MEMORY(m);
+	dsf_hash_init(&h, &m.memory, sizeof(key), sizeof(struct entry), 5000);
+	dsf_hash_shrink(&h);
+	TAP_EQ(m.live, 0, "shrink: an empty table needs nothing");
+	for (key = 0; key < 20; key++)
+		((struct entry *)dsf_hash_put(&h, &key))->value = (uint32_t)key + 1;
+	few = m.live;
+	for (; key < 2000; key++)
+		dsf_hash_put(&h, &key);
+	for (key = 20; key < 2000; key++)
+		dsf_hash_remove(&h, dsf_hash_get(&h, &key));
+	many = m.live;
+	m.fail_at = 2;
+	dsf_hash_shrink(&h);
+	TAP_OK(m.live == many && h.count == 20, "shrink: without memory all stays");
+	dsf_hash_shrink(&h);
+	TAP_EQ(m.live, few, "shrink: 20 entries take what 20 entries take");
+	for (struct entry *e = dsf_hash_next(&h, NULL); e != NULL; e = dsf_hash_next(&h, e)) {
+		same &= e->key == next && e->value == next + 1 && dsf_hash_get(&h, &next) == e;
+		next++;
+	}
+	TAP_OK(same && next == 20, "shrink: the same entries in the same order");
+	dsf_hash_close(&h);
+	TAP_EQ(m.blocks, 0, "shrink: all memory is back");
+}
+
 static void order_and_pointers(void)
 {
 	struct test_memory m;
@@ -185,6 +220,7 @@ int main(void)
 	full();
 	no_memory();
 	order_and_pointers();
+	shrinks();
 	key_sizes();
 	return TAP_DONE();
 }
