@@ -68,6 +68,7 @@ UNIT_TESTS += tests/unit/bgp_update
 UNIT_TESTS += tests/unit/bgp_wire
 
 # fsdb
+UNIT_TESTS += tests/unit/fsdb_hostile
 UNIT_TESTS += tests/unit/fsdb_mesh
 UNIT_TESTS += tests/unit/fsdb_publish
 UNIT_TESTS += tests/unit/fsdb_table

@@ -2,6 +2,10 @@
 #include "base/err.h"
 #include "fsdb/table.h"
 
+/* Entries are moved when most of more than some have gone, so that it costs nothing on average. */
+#define SHRINK_MIN  64u
+#define SHRINK_PART 4u
+
 void fsdb_import_init(struct fsdb_imports *i, const struct dsf_memory *memory, uint32_t own_first)
 {
 	*i = (struct fsdb_imports){ .own_first = own_first };
@@ -93,6 +97,14 @@ struct fsdb_import *fsdb_import_drop(struct fsdb_imports *i, const struct fsdb_r
 	return e;
 }
 
+/* Nobody points to entries now. Peers that are gone leave nothing behind. */
+static void shrink(struct fsdb_imports *i)
+{
+	if (i->entries.pool.count > SHRINK_MIN &&
+		i->entries.count < i->entries.pool.count / SHRINK_PART)
+		dsf_hash_shrink(&i->entries);
+}
+
 bool fsdb_import_changed(struct fsdb_imports *i, struct fsdb_change *change)
 {
 	while (i->first != NULL) {
@@ -111,5 +123,6 @@ bool fsdb_import_changed(struct fsdb_imports *i, struct fsdb_change *change)
 		if (news)
 			return true;
 	}
+	shrink(i);
 	return false;
 }

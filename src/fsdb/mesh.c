@@ -30,7 +30,8 @@ struct fsdb_timers fsdb_mesh_timers(uint32_t control_dilation)
 {
 	return (struct fsdb_timers){ FSDB_HEARTBEAT_NS / control_dilation,
 		FSDB_SILENCE_NS / control_dilation, FSDB_CONNECT_NS / control_dilation,
-		FSDB_RETRY_NS / control_dilation, FSDB_HOLD_NS / control_dilation };
+		FSDB_RETRY_NS / control_dilation, FSDB_HOLD_NS / control_dilation,
+		FSDB_AHEAD_NS / control_dilation };
 }
 
 struct fsdb_mesh *fsdb_mesh_new(const struct fsdb_config *config)

@@ -233,9 +233,10 @@ static int stage_records(struct fsdb_session *s, struct dsf_cursor records)
 	return err;
 }
 
-static int commit(struct fsdb_session *s, uint64_t revision)
+static int commit(struct fsdb_session *s, uint64_t revision, dsf_instant now)
 {
-	int err = fsdb_table_check(&s->stage, s->peer * FSDB_PORTS_MAX);
+	dsf_instant latest = dsf_time_after(now, s->timers->ahead_ns);
+	int err = fsdb_table_check(&s->stage, s->peer * FSDB_PORTS_MAX, latest);
 
 	if (err < 0)
 		return err;
@@ -258,7 +259,7 @@ static int take_update(struct fsdb_session *s, const struct fsdb_message *m, dsf
 	if (err == 0)
 		err = stage_records(s, m->records);
 	if (err == 0 && !s->syncing)
-		err = commit(s, m->revision);
+		err = commit(s, m->revision, now);
 	if (err < 0)
 		fsdb_session_reject(s, now);
 	return 0;
@@ -268,7 +269,7 @@ static int take_synced(struct fsdb_session *s, const struct fsdb_message *m, dsf
 {
 	if (!s->syncing)
 		return 0;
-	if (m->count != s->stage.count || commit(s, s->revision) < 0) {
+	if (m->count != s->stage.count || commit(s, s->revision, now) < 0) {
 		fsdb_session_reject(s, now);
 		return 0;
 	}
@@ -509,13 +510,13 @@ static void expire_stream(struct fsdb_session *s, dsf_instant now)
 /* Without memory for what would stay nothing does. */
 static void expire_hold(struct fsdb_session *s)
 {
-	struct fsdb_table rest = { 0 };
+	struct fsdb_table rest = { 0 }, places = s->table; /* a view of it */
 
 	s->hold_at = DSF_NEVER;
 	s->stale = true;
 	s->expired++;
-	(void)fsdb_table_copy(&rest, &s->table, s->memory);
-	fsdb_table_drop_neighbors(&rest);
+	fsdb_table_drop_neighbors(&places);
+	(void)fsdb_table_copy(&rest, &places, s->memory);
 	replace(s, &rest);
 }
 

@@ -34,13 +34,17 @@
 #define FSDB_CONNECT_NS   (4 * NS_PER_S)   /* connect time-out */
 #define FSDB_RETRY_NS     (1 * NS_PER_S)   /* reconnect period, constant */
 #define FSDB_HOLD_NS      (120 * NS_PER_S) /* graceful restart, production and tests */
+/* Ours: a neighbor may be resolved so far ahead of our clock. That is what the clocks of two
+ * machines, and a process that was held up while the other one wasn't, differ by at most; and it is
+ * asked for again after the retry time. */
+#define FSDB_AHEAD_NS (1 * NS_PER_S)
 
 #define FSDB_WRITE_MIN 32u /* room that all control messages at once need */
 
 enum fsdb_session_state { FSDB_CONNECT, FSDB_WAIT_FOR_REMOTE, FSDB_ESTABLISHED };
 
 struct fsdb_timers {
-	uint64_t heartbeat_ns, silence_ns, connect_ns, retry_ns, hold_ns;
+	uint64_t heartbeat_ns, silence_ns, connect_ns, retry_ns, hold_ns, ahead_ns;
 };
 
 enum fsdb_stream_state { FSDB_STREAM_NONE, FSDB_STREAM_OPENING, FSDB_STREAM_OPEN };
@@ -48,10 +52,10 @@ enum fsdb_stream_state { FSDB_STREAM_NONE, FSDB_STREAM_OPENING, FSDB_STREAM_OPEN
 struct fsdb_session {
 	const struct dsf_memory *memory;
 	const struct fsdb_timers *timers;
-	uint32_t self, peer; /* ids; an id's system ports begin at id * FSDB_PORTS_MAX */
+	uint32_t self, peer;   /* ids; an id's system ports begin at id * FSDB_PORTS_MAX */
 	bool reachable, fresh; /* fresh: since a little while, and no stream has ended since */
-	bool local, remote; /* subscriptions: ours, the peer's */
-	bool stale;         /* the hold time is over */
+	bool local, remote;    /* subscriptions: ours, the peer's */
+	bool stale;            /* the hold time is over */
 	/* The stream. */
 	enum fsdb_stream_state stream;
 	uint32_t generation; /* of the stream: which one since the beginning */

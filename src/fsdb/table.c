@@ -128,7 +128,7 @@ static bool is_unicast(const struct dsf_ip6 *address)
 	return !dsf_ip6_is_multicast(address) && !dsf_ip6_is_unspecified(address);
 }
 
-int fsdb_table_check(const struct fsdb_table *t, uint32_t first)
+int fsdb_table_check(const struct fsdb_table *t, uint32_t first, dsf_instant latest)
 {
 	uint64_t ports = 0, interfaces = 0;
 
@@ -145,7 +145,8 @@ int fsdb_table_check(const struct fsdb_table *t, uint32_t first)
 			interfaces |= bit;
 			break;
 		case FSDB_KIND_NEIGHBOR:
-			good = (interfaces & bit) != 0 && is_unicast(&r->address);
+			good = (interfaces & bit) != 0 && is_unicast(&r->address) &&
+			       r->since_ns <= latest.ns;
 			break;
 		}
 		if (!good)

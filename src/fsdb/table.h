@@ -8,6 +8,7 @@
 #ifndef DSF_FSDB_TABLE_H
 #define DSF_FSDB_TABLE_H
 #include "base/memory.h"
+#include "base/time.h"
 #include "fsdb/wire.h"
 
 #define FSDB_PORTS_MAX     64u   /* system ports of a node: one block of ids */
@@ -45,8 +46,9 @@ int fsdb_table_copy(
 void fsdb_table_drop_neighbors(struct fsdb_table *t);
 
 /* May the node whose first system port is first say this? All ports lie in its block, an interface
- * has its port, a neighbor its interface, addresses are unicast. 0, or -DSF_E_PEER. */
-int fsdb_table_check(const struct fsdb_table *t, uint32_t first);
+ * has its port, a neighbor its interface, addresses are unicast, and no neighbor was resolved later
+ * than latest: who could say so would have an address for good. 0, or -DSF_E_PEER. */
+int fsdb_table_check(const struct fsdb_table *t, uint32_t first, dsf_instant latest);
 
 /* The ports of the block whose neighbors others may use: port and interface are GLOBAL. */
 uint64_t fsdb_table_global(const struct fsdb_table *t);

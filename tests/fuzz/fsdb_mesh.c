@@ -160,7 +160,8 @@ static void check(const struct world *w)
 		const struct fsdb_session *s = fsdb_mesh_session(w->mesh, i);
 
 		established += fsdb_session_state(s) == FSDB_ESTABLISHED;
-		assert(fsdb_table_check(&s->table, peers[i].id * FSDB_PORTS_MAX) == 0);
+		assert(fsdb_table_check(&s->table, peers[i].id * FSDB_PORTS_MAX,
+			       dsf_time_after(w->now, FSDB_AHEAD_NS)) == 0);
 		assert(s->table.count <= FSDB_RECORDS_MAX && s->stage.count <= FSDB_RECORDS_MAX);
 		assert(!s->local || s->stream == FSDB_STREAM_OPEN);
 	}

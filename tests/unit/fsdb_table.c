@@ -6,6 +6,8 @@
 #define ID    3u
 #define FIRST (ID * FSDB_PORTS_MAX)
 
+#define LATEST 1000u
+
 static struct test_memory memory = TEST_MEMORY(memory);
 
 static struct fsdb_record record(enum fsdb_kind kind, uint32_t port, uint8_t address)
@@ -73,6 +75,10 @@ struct check {
 	{                                                                                          \
 		.kind = FSDB_KIND_NEIGHBOR, .system_port = (port), .address = a                    \
 	}
+#define SINCE(port, a, ns)                                                                         \
+	{                                                                                          \
+		.kind = FSDB_KIND_NEIGHBOR, .system_port = (port), .address = a, .since_ns = (ns)  \
+	}
 #define HOST                                                                                       \
 	{                                                                                          \
 		{                                                                                  \
@@ -105,7 +111,13 @@ static const struct check checks[] = {
 	{ "interface ::", { P(FIRST), I(FIRST, NONE) }, -DSF_E_PEER },
 	{ "multicast neighbor", { P(FIRST), I(FIRST, HOST), N(FIRST, GROUP) }, -DSF_E_PEER },
 	{ "neighbor ::", { P(FIRST), I(FIRST, HOST), N(FIRST, NONE) }, -DSF_E_PEER },
+	{ "neighbor resolved later than can be",
+		{ P(FIRST), I(FIRST, HOST), SINCE(FIRST, HOST, LATEST + 1) }, -DSF_E_PEER },
+	{ "neighbor resolved at the end of time",
+		{ P(FIRST), I(FIRST, HOST), SINCE(FIRST, HOST, UINT64_MAX) }, -DSF_E_PEER },
 	{ "nothing", { { .kind = 0 } }, 0 },
+	{ "neighbor resolved just now", { P(FIRST), I(FIRST, HOST), SINCE(FIRST, HOST, LATEST) },
+		0 },
 	{ "first and last port", { P(FIRST), P(FIRST + 63) }, 0 },
 	{ "all three", { P(FIRST + 63), I(FIRST + 63, HOST), N(FIRST + 63, HOST) }, 0 },
 };
@@ -117,7 +129,8 @@ static void test_check(void)
 
 		for (unsigned r = 0; r < 4 && checks[i].records[r].kind != 0; r++)
 			fsdb_table_set(&t, &memory.memory, &checks[i].records[r]);
-		TAP_EQ(fsdb_table_check(&t, FIRST), checks[i].want, "check: %s", checks[i].name);
+		TAP_EQ(fsdb_table_check(&t, FIRST, (dsf_instant){ LATEST }), checks[i].want,
+			"check: %s", checks[i].name);
 		fsdb_table_close(&t, &memory.memory);
 	}
 }
