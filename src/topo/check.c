@@ -123,6 +123,29 @@ static int check_fabric_sizes(const struct topo_draft *d, const struct topo *t)
 	return err;
 }
 
+/* One that has fewer links than it must join with never joins, and the lab is never ready. */
+static int check_minimum(const struct topo_draft *d, const struct topo *t, uint32_t index)
+{
+	static const struct topo_origin fabric = { .kind = TOPO_ORIGIN_FABRIC };
+	const struct topo_node *n = &t->nodes[index];
+	uint32_t join = t->fabric.min_links_to_join, links = 0;
+	const char *key =
+		join > t->fabric.min_links_to_remain ? "min_links_to_join" : "min_links_to_remain";
+
+	if (t->fabric.mode != TOPO_FABRIC_DSF || !topo_is_interface_node(n->role))
+		return 0;
+	for (uint32_t k = 0; k < n->ports_count; k++) {
+		const struct topo_port *p = topo_node_port(t, n, k);
+
+		links += !p->ethernet && !t->links[p->link].loop;
+	}
+	if (links >= join)
+		return 0;
+	return topo_draft_fail(d, fabric, key,
+		"%s %u: %s has %u fabric links, so it would be drained for ever: at most %u", key,
+		join, n->name, links, links);
+}
+
 int topo_draft_check(const struct topo_draft *d, const struct topo *t)
 {
 	uint32_t from, to;
@@ -130,8 +153,11 @@ int topo_draft_check(const struct topo_draft *d, const struct topo *t)
 
 	if (t->nodes_count == 0)
 		return topo_fail(d->reader, &d->top, NULL, "no nodes: the lab would be empty");
-	for (uint32_t i = 0; i < t->nodes_count && err == 0; i++)
+	for (uint32_t i = 0; i < t->nodes_count && err == 0; i++) {
 		err = check_node(d, t, i);
+		if (err == 0)
+			err = check_minimum(d, t, i);
+	}
 	for (uint32_t i = 0; i < t->links_count && err == 0; i++) {
 		err = check_places(d, t, i);
 		if (err == 0)

@@ -190,6 +190,7 @@ static uint32_t origin_steps(struct topo_origin o, struct origin_step *steps)
 		}
 		break;
 	case TOPO_ORIGIN_SUPERSPINE: steps[count++].key = "superspine"; break;
+	case TOPO_ORIGIN_FABRIC: steps[count++].key = "fabric"; break;
 	}
 	return count;
 }

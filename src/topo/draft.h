@@ -20,6 +20,7 @@ enum topo_origin_kind {
 	TOPO_ORIGIN_EDGE,       /* buildings[a].edge */
 	TOPO_ORIGIN_BUILDING,   /* buildings[a] */
 	TOPO_ORIGIN_SUPERSPINE, /* superspine */
+	TOPO_ORIGIN_FABRIC,     /* fabric */
 };
 
 struct topo_origin {
