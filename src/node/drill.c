@@ -177,8 +177,10 @@ void node_drill_expire(struct node_drill *d, dsf_instant now)
 		node_drill_fault_set(d, a->fault, a->on, now);
 		changed = true;
 	}
-	if (changed)
+	if (changed) {
+		d->changes++;
 		change(d, now);
+	}
 	if (dsf_time_due(d->look_at, now)) {
 		d->look_at = DSF_NEVER;
 		d->want_observe = true;
@@ -521,6 +523,11 @@ enum node_drill_verdict node_drill_verdict(const struct node_drill *d, bool vali
 	if (!valid || d->interrupted)
 		return NODE_DRILL_UNKNOWN;
 	return held ? NODE_DRILL_HELD : NODE_DRILL_BROKEN;
+}
+
+uint32_t node_drill_changes(const struct node_drill *d)
+{
+	return d->changes;
 }
 
 uint32_t node_drill_convergences(const struct node_drill *d)

@@ -157,7 +157,9 @@ void node_drill_result(const struct node_drill *d, enum topo_drill_invariant inv
 /* valid: what was seen is what the model says (fidelity). A breach that may be the machine's fault
  * is never called broken. */
 enum node_drill_verdict node_drill_verdict(const struct node_drill *d, bool valid);
-/* Changes that were followed by a lab as it had to be: how long it took. */
+/* Instants at which the drill changed something. */
+uint32_t node_drill_changes(const struct node_drill *d);
+/* Those that were followed by a lab as it had to be, before the next one: how long it took. */
 uint32_t node_drill_convergences(const struct node_drill *d);
 void node_drill_convergence(const struct node_drill *d, uint64_t *p50_ns, uint64_t *max_ns);
 uint64_t node_drill_settle_ns(const struct node_drill *d); /* the bound in force */

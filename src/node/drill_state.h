@@ -103,7 +103,7 @@ struct node_drill {
 	bool settled, measured; /* measured: a change since which nothing else happened */
 	dsf_instant changed_at, settled_at, last_look_at;
 	uint64_t *samples;
-	uint32_t samples_count;
+	uint32_t samples_count, changes;
 
 	/* This look. */
 	struct node_drill_breach misfit[TOPO_DRILL_INVARIANTS]; /* first of each */

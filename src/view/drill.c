@@ -167,13 +167,20 @@ char *view_drill_breach(const struct topo *t, const struct node_drill_breach *b,
 static void hold_detail(
 	const struct node_drill *d, enum topo_drill_invariant invariant, char *text, size_t size)
 {
-	uint32_t changes = node_drill_convergences(d);
+	uint32_t followed = node_drill_convergences(d), changes = node_drill_changes(d);
 
 	text[0] = '\0';
 	if (invariant == TOPO_DRILL_DELIVERY)
 		snprintf(text, size, "%" PRIu64 " messages", node_drill_messages(d));
-	else if (invariant == TOPO_DRILL_REACHABILITY || invariant == TOPO_DRILL_LINKS)
+	else if (invariant != TOPO_DRILL_REACHABILITY && invariant != TOPO_DRILL_LINKS)
+		return;
+	else if (followed >= changes)
 		snprintf(text, size, "as it had to be after %" PRIu32 " changes", changes);
+	else
+		snprintf(text, size,
+			"as it had to be after %" PRIu32 " of %" PRIu32
+			" changes; it wasn't seen to settle between the others",
+			followed, changes);
 }
 
 static cJSON *invariants(const struct topo *t, const struct node_drill *d)
@@ -313,6 +320,7 @@ cJSON *view_drill_json(const struct topo *t, const struct topo_drill *drill,
 		view_json_add(o, "invariants", invariants(t, d)) &&
 		view_json_add(o, "convergence_ns", convergence(d)) &&
 		view_json_add_u64(o, "changes", node_drill_convergences(d)) &&
+		view_json_add_u64(o, "changes_made", node_drill_changes(d)) &&
 		view_json_add_u64(o, "settle_ns", node_drill_settle_ns(d)) &&
 		view_json_add(o, "stretch", cJSON_CreateNumber((double)stretch / 1e6)) &&
 		view_json_add_u64(o, "messages", node_drill_messages(d)) &&
@@ -402,9 +410,12 @@ char *view_drill_text(const cJSON *result)
 			is_true(row, "held") ? "held" : "BROKEN", detail[0] != '\0' ? ": " : "",
 			detail);
 	}
-	add(&p, "\nconvergence  p50 %.4g us, max %.4g us after %" PRIu64 " changes\n",
+	add(&p,
+		"\nconvergence  p50 %.4g us, max %.4g us after %" PRIu64 " of %" PRIu64
+		" changes\n",
 		(double)view_json_u64(times, "p50") / 1e3,
-		(double)view_json_u64(times, "max") / 1e3, view_json_u64(result, "changes"));
+		(double)view_json_u64(times, "max") / 1e3, view_json_u64(result, "changes"),
+		view_json_u64(result, "changes_made"));
 	add_verdict(&p, result);
 	free(table);
 	if (!p.failed)

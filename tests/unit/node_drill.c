@@ -352,6 +352,7 @@ static void the_truth_holds(const struct topo *t, const struct topo_drill *drill
 			topo_drill_invariant_name((enum topo_drill_invariant)i));
 	}
 	TAP_EQ(node_drill_convergences(w.drill), 10, "five faults, ten changes");
+	TAP_EQ(node_drill_changes(w.drill), 10, "all of which were seen to settle");
 	node_drill_convergence(w.drill, &p50, &max);
 	TAP_OK(p50 > 0 && max <= 2 * NS_PER_US, "this world follows at once");
 	TAP_EQ(w.trusts, 3, "lateness counts, but not while a node is frozen");
@@ -403,6 +404,30 @@ static void memory_may_be_short(const struct topo *t, const struct topo_drill *d
 	TAP_OK(all, "short of memory: NULL, and nothing is left");
 }
 
+/* A fault that is over before anybody looks: only its end is seen to settle. */
+static void what_is_too_short_is_told(const struct topo *t)
+{
+	static const char text[] =
+		"{\"name\": \"x\", \"faults\": [{\"at\": \"50us\", \"for\": \"1us\", "
+		"\"kind\": \"link down\", \"target\": \"b0-z0-p0-rdsw0:fab0\"}]}";
+	struct test_memory memory = TEST_MEMORY(memory);
+	struct topo_drill *drill;
+	struct topo_error err;
+	struct world w;
+
+	if (topo_drill_load(text, sizeof(text) - 1, "text", t, &drill, &err) < 0) {
+		TAP_OK(false, "%s", err.text);
+		return;
+	}
+	open(&w, t, drill, NO_LIE, &memory);
+	play(&w, DSF_NEVER);
+	TAP_EQ(node_drill_verdict(w.drill, true), NODE_DRILL_HELD, "a short fault: held");
+	TAP_EQ(node_drill_convergences(w.drill), 1, "a short fault: only its end was seen");
+	TAP_EQ(node_drill_changes(w.drill), 2, "a short fault: of two changes");
+	node_drill_free(w.drill);
+	topo_drill_free(drill);
+}
+
 static void slower_where_refreshes_are_longer(const struct topo *t, const struct topo_drill *drill)
 {
 	struct node_drill_config config = { .topo = t,
@@ -437,6 +462,7 @@ int main(void)
 	lies_are_found(t, drill);
 	an_interrupt_heals(t, drill);
 	memory_may_be_short(t, drill);
+	what_is_too_short_is_told(t);
 	slower_where_refreshes_are_longer(t, drill);
 	topo_drill_free(drill);
 	topo_free(t);
