@@ -122,7 +122,9 @@ bool node_report_done(const struct node_report *r)
 {
 	for (uint32_t i = 0; i < r->spec->flows_count; i++) {
 		const struct node_report_flow *f = &r->flows[i];
-		bool no_more = !f->sender_seen || (f->sender_done && f->failed > 0);
+		bool no_more =
+			!f->sender_seen ||
+			(f->sender_done && (f->failed > 0 || f->messages >= f->sent_messages));
 
 		if (f->sender_seen && !f->sender_done)
 			return false;

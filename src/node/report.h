@@ -57,9 +57,10 @@ void node_report_clear(struct node_report *r);
 /* One row of one host. Rows of other flows than the spec's are -DSF_E_UNKNOWN. */
 int node_report_add(struct node_report *r, const struct node_row_flow *row);
 
-/* True when both halves of every flow say that they are done. All hosts were told the workload, so
- * who knows nothing of it has lost its state, and his half will not come back. Then, or when the
- * sender has given up, the receiver waits for nothing more. */
+/* True when both halves of every flow say that they are done. A receiver alone doesn't know how
+ * much was sent and waits a while for what may be late; once all that was sent is there nothing is.
+ * All hosts were told the workload, so who knows nothing of it has lost its state, and his half
+ * won't come back. Then, or when the sender has given up, the receiver waits for nothing more. */
 bool node_report_done(const struct node_report *r);
 
 /* Packets that the modelled network dropped, of a node's counters. */

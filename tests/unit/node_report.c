@@ -144,6 +144,17 @@ static void when_it_is_over(void)
 	TAP_OK(node_report_done(&report), "when all say so");
 	end();
 
+	begin(WORKLOAD_UDP, 1);
+	row = row_of(0, false, 9);
+	row.done = false;
+	add(0, true, 10);
+	node_report_add(&report, &row);
+	TAP_OK(!node_report_done(&report), "not while a datagram may be late");
+	row.messages = 10;
+	node_report_add(&report, &row);
+	TAP_OK(node_report_done(&report), "at once when all that was sent is there");
+	end();
+
 	begin(WORKLOAD_WRITE, 1);
 	row = row_of(0, false, 3);
 	row.done = false;
