@@ -121,6 +121,7 @@ libtopo_la_SOURCES += src/topo/value.c src/topo/value.h
 # Installed, and found from the build root beside the program.
 topologiesdir = $(pkgdatadir)/topologies
 dist_topologies_DATA =
+dist_topologies_DATA += topologies/clos.json
 dist_topologies_DATA += topologies/dsfemu.schema.json
 dist_topologies_DATA += topologies/figures.json
 dist_topologies_DATA += topologies/l1-zone.json
@@ -178,7 +179,11 @@ libnode_la_SOURCES += src/node/host_view.c
 libnode_la_SOURCES += src/node/interface_node.c src/node/interface_node.h
 libnode_la_SOURCES += src/node/interface_view.c
 libnode_la_SOURCES += src/node/node.c src/node/node.h
+libnode_la_SOURCES += src/node/queue.c src/node/queue.h
 libnode_la_SOURCES += src/node/report.c src/node/report.h
+libnode_la_SOURCES += src/node/routed.c src/node/routed.h
+libnode_la_SOURCES += src/node/router.c src/node/router.h
+libnode_la_SOURCES += src/node/router_view.c
 libnode_la_SOURCES += src/node/row.h
 libnode_la_SOURCES += src/node/sessions.c
 

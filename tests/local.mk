@@ -88,8 +88,10 @@ UNIT_TESTS += tests/unit/topo_plan
 # node
 UNIT_TESTS += tests/unit/node_ethernet
 UNIT_TESTS += tests/unit/node_host
+UNIT_TESTS += tests/unit/node_queue
 UNIT_TESTS += tests/unit/node_report
 UNIT_TESTS += tests/unit/node_drill
+UNIT_TESTS += tests/unit/node_router
 UNIT_TESTS += tests/unit/node_switch
 
 # view
@@ -152,6 +154,8 @@ SIM_TESTS += tests/sim/host_restart
 SIM_TESTS += tests/sim/metaroce_faults
 SIM_TESTS += tests/sim/metaroce_host
 SIM_TESTS += tests/sim/metaroce_write
+SIM_TESTS += tests/sim/router
+tests_sim_router_SOURCES = tests/sim/router.c $(FABRIC_SIM_SOURCES)
 
 FUZZ_TARGETS =
 FUZZ_TARGETS += tests/fuzz/bgp_state

@@ -37,6 +37,15 @@ static int make_load(struct cli_drill *d, const struct topo *t)
 	return code;
 }
 
+/* What a drill compares the lab with are cell fabrics. */
+static bool can_play(const struct topo *t)
+{
+	if (t->fabric.mode == TOPO_FABRIC_DSF)
+		return true;
+	log_err("lab %s: drills are for cell fabrics, its fabric.mode is ecmp", t->name);
+	return false;
+}
+
 int cli_drill_load(struct cli_drill *d, const struct topo *t, const char *file)
 {
 	struct topo_error error;
@@ -46,6 +55,8 @@ int cli_drill_load(struct cli_drill *d, const struct topo *t, const char *file)
 	int err;
 
 	*d = (struct cli_drill){ .drill = NULL };
+	if (!can_play(t))
+		return CLI_USAGE;
 	cli_find_data("drills", file, path, sizeof(path));
 	err = lab_read_file(path, TOPO_DRILL_TEXT_MAX, &text, &size);
 	if (err < 0) {
@@ -72,6 +83,8 @@ int cli_drill_draw(struct cli_drill *d, const struct topo *t, const char *seed,
 	int err;
 
 	*d = (struct cli_drill){ .drill = NULL };
+	if (!can_play(t))
+		return CLI_USAGE;
 	if (seed != NULL && !units_count(seed, &config.seed)) {
 		log_err("--seed: %s: want a number", seed);
 		return CLI_USAGE;

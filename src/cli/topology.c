@@ -155,10 +155,6 @@ int cli_failed_links(const struct cli_options *options, int words_count, char **
 
 int cli_check_runs(const char *word, const struct topo *t, bool live)
 {
-	if (t->fabric.mode != TOPO_FABRIC_DSF) {
-		log_err("%s: fabric.mode ecmp: this version can't run routed fabrics", word);
-		return CLI_USAGE;
-	}
 	if (t->transport.name != TOPO_TRANSPORT_METAROCE) {
 		log_err("%s: transport.name rocev2: this version has metaroce only", word);
 		return CLI_USAGE;
@@ -166,11 +162,6 @@ int cli_check_runs(const char *word, const struct topo *t, bool live)
 	for (uint32_t i = 0; i < t->nodes_count; i++) {
 		const struct topo_node *n = &t->nodes[i];
 
-		if (n->role == TOPO_ROLE_SSW) {
-			log_err("%s: %s: this version can't run super spine switches", word,
-				n->name);
-			return CLI_USAGE;
-		}
 		if (n->role == TOPO_ROLE_EXTERNAL && !live) {
 			log_err("%s: %s: external nodes exist in live labs only", word, n->name);
 			return CLI_USAGE;

@@ -145,6 +145,20 @@ int ip_route_remove(struct ip_route *r, const struct dsf_ip6 *prefix, unsigned l
 	return 0;
 }
 
+int ip_route_get(
+	const struct ip_route *r, const struct dsf_ip6 *prefix, unsigned length, uint32_t *value)
+{
+	const struct ip_route_slot *slot;
+
+	if (length > 128 || r->slots_count[length] == 0)
+		return -DSF_E_NOROUTE;
+	slot = find(r->slots[length], r->slots_count[length], key_of(prefix, length));
+	if (!slot->used)
+		return -DSF_E_NOROUTE;
+	*value = slot->value;
+	return 0;
+}
+
 int ip_route_lookup(const struct ip_route *r, const struct dsf_ip6 *address, uint32_t *value)
 {
 	uint32_t bit = 0;

@@ -4,9 +4,10 @@
 #include "node/fabric_node.h"
 #include "node/host.h"
 #include "node/interface_node.h"
+#include "node/router.h"
 #include "node/row.h"
 
-enum node_kind { KIND_INTERFACE, KIND_FABRIC, KIND_HOST };
+enum node_kind { KIND_INTERFACE, KIND_FABRIC, KIND_ROUTER, KIND_HOST };
 
 struct node {
 	const struct dsf_memory *memory;
@@ -15,23 +16,23 @@ struct node {
 	union {
 		struct node_interface *interface;
 		struct node_fabric *fabric;
+		struct node_router *router;
 		struct node_host *host;
 	};
 };
 
-/* Routers (SSW, and every switch of a routed fabric) have no core; an external node is somebody
- * else's. */
+/* An external node is somebody else's. */
 static bool kind_of(const struct topo *t, enum topo_role role, enum node_kind *kind)
 {
-	if (t->fabric.mode != TOPO_FABRIC_DSF)
-		return false;
+	bool cells = t->fabric.mode == TOPO_FABRIC_DSF;
+
 	switch (role) {
 	case TOPO_ROLE_RDSW:
-	case TOPO_ROLE_EDSW: *kind = KIND_INTERFACE; return true;
+	case TOPO_ROLE_EDSW: *kind = cells ? KIND_INTERFACE : KIND_ROUTER; return true;
 	case TOPO_ROLE_FDSW:
-	case TOPO_ROLE_SDSW: *kind = KIND_FABRIC; return true;
+	case TOPO_ROLE_SDSW: *kind = cells ? KIND_FABRIC : KIND_ROUTER; return true;
+	case TOPO_ROLE_SSW: *kind = KIND_ROUTER; return true;
 	case TOPO_ROLE_HOST: *kind = KIND_HOST; return true;
-	case TOPO_ROLE_SSW:
 	case TOPO_ROLE_EXTERNAL: break;
 	}
 	return false;
@@ -56,6 +57,10 @@ struct node *node_new(const struct node_config *config, dsf_instant now)
 			n->fabric = node_fabric_new(config, now);
 			made = n->fabric != NULL;
 			break;
+		case KIND_ROUTER:
+			n->router = node_router_new(config, now);
+			made = n->router != NULL;
+			break;
 		case KIND_HOST:
 			n->host = node_host_new(config, now);
 			made = n->host != NULL;
@@ -75,6 +80,7 @@ void node_free(struct node *n)
 	switch (n->kind) {
 	case KIND_INTERFACE: node_interface_free(n->interface); break;
 	case KIND_FABRIC: node_fabric_free(n->fabric); break;
+	case KIND_ROUTER: node_router_free(n->router); break;
 	case KIND_HOST: node_host_free(n->host); break;
 	}
 	dsf_memory_delete(n->memory, n, sizeof(*n));
@@ -86,6 +92,7 @@ int node_frame_input(struct node *n, uint32_t port, const struct node_frame *fra
 	switch (n->kind) {
 	case KIND_INTERFACE: return node_interface_frame_input(n->interface, port, frame, now);
 	case KIND_FABRIC: return node_fabric_frame_input(n->fabric, port, frame, now);
+	case KIND_ROUTER: return node_router_frame_input(n->router, port, frame, now);
 	case KIND_HOST: return node_host_frame_input(n->host, port, frame, now);
 	}
 	return -DSF_E_UNSUPPORTED;
@@ -97,6 +104,7 @@ void node_carrier(struct node *n, uint32_t port, bool up, dsf_instant now)
 	switch (n->kind) {
 	case KIND_INTERFACE: node_interface_carrier(n->interface, port, up, now); break;
 	case KIND_FABRIC: node_fabric_carrier(n->fabric, port, up, now); break;
+	case KIND_ROUTER: node_router_carrier(n->router, port, up, now); break;
 	case KIND_HOST: node_host_carrier(n->host, port, up, now); break;
 	}
 }
@@ -106,6 +114,7 @@ dsf_instant node_deadline(const struct node *n)
 	switch (n->kind) {
 	case KIND_INTERFACE: return node_interface_deadline(n->interface);
 	case KIND_FABRIC: return node_fabric_deadline(n->fabric);
+	case KIND_ROUTER: return node_router_deadline(n->router);
 	case KIND_HOST: return node_host_deadline(n->host);
 	}
 	return DSF_NEVER;
@@ -116,6 +125,7 @@ void node_expire(struct node *n, dsf_instant now)
 	switch (n->kind) {
 	case KIND_INTERFACE: node_interface_expire(n->interface, now); break;
 	case KIND_FABRIC: node_fabric_expire(n->fabric, now); break;
+	case KIND_ROUTER: node_router_expire(n->router, now); break;
 	case KIND_HOST: node_host_expire(n->host, now); break;
 	}
 }
@@ -125,6 +135,7 @@ bool node_ready(const struct node *n)
 	switch (n->kind) {
 	case KIND_INTERFACE: return node_interface_ready(n->interface);
 	case KIND_FABRIC: return node_fabric_ready(n->fabric);
+	case KIND_ROUTER: return node_router_ready(n->router);
 	case KIND_HOST: return node_host_ready(n->host);
 	}
 	return false;
@@ -135,6 +146,7 @@ bool node_output(struct node *n, struct node_output *out, dsf_instant now)
 	switch (n->kind) {
 	case KIND_INTERFACE: return node_interface_output(n->interface, out, now);
 	case KIND_FABRIC: return node_fabric_output(n->fabric, out, now);
+	case KIND_ROUTER: return node_router_output(n->router, out, now);
 	case KIND_HOST: return node_host_output(n->host, out, now);
 	}
 	return false;
@@ -145,6 +157,7 @@ void node_frame_done(struct node *n, void *buffer)
 	switch (n->kind) {
 	case KIND_INTERFACE: node_interface_frame_done(n->interface, buffer); break;
 	case KIND_FABRIC: node_fabric_frame_done(n->fabric, buffer); break;
+	case KIND_ROUTER: node_router_frame_done(n->router, buffer); break;
 	case KIND_HOST: node_host_frame_done(n->host, buffer); break;
 	}
 }
@@ -196,6 +209,7 @@ int node_command(struct node *n, const struct node_command *command, dsf_instant
 	switch (n->kind) {
 	case KIND_INTERFACE: return node_interface_command(n->interface, command, now);
 	case KIND_FABRIC: return node_fabric_command(n->fabric, command, now);
+	case KIND_ROUTER: return node_router_command(n->router, command, now);
 	case KIND_HOST: return node_host_command(n->host, command, now);
 	}
 	return -DSF_E_UNSUPPORTED;
@@ -207,6 +221,7 @@ void node_view(const struct node *n, enum node_query query, uint32_t filter, nod
 	switch (n->kind) {
 	case KIND_INTERFACE: node_interface_view(n->interface, query, filter, row_fn, user); break;
 	case KIND_FABRIC: node_fabric_view(n->fabric, query, filter, row_fn, user); break;
+	case KIND_ROUTER: node_router_view(n->router, query, row_fn, user); break;
 	case KIND_HOST: node_host_view(n->host, query, filter, row_fn, user, now); break;
 	}
 }

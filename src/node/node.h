@@ -92,8 +92,7 @@ struct node_config {
 int node_neighbors_init(struct ip_neighbor_table *table, const struct dsf_memory *memory,
 	const struct topo *t, uint32_t plane, uint32_t building, bool behind);
 
-/* NULL when memory is short or the role has no core (ssw, external, or a routed
- * fabric). All ports start without carrier. */
+/* NULL when memory is short or the role has no core (external). All ports start without carrier. */
 struct node *node_new(const struct node_config *config, dsf_instant now);
 void node_free(struct node *n);
 

@@ -107,9 +107,9 @@ static int open_port(struct uring_process *p, uint32_t number)
 	return err;
 }
 
-static bool is_routed(enum topo_role role)
+static bool is_routed(const struct topo_node *n)
 {
-	return topo_is_interface_node(role) || role == TOPO_ROLE_SSW;
+	return !dsf_ip6_is_unspecified(&n->loopback);
 }
 
 static int open_ports(struct uring_process *p)
@@ -124,7 +124,7 @@ static int open_ports(struct uring_process *p)
 		p->ports[i].fd = -1;
 	for (; p->ports_count < count && err == 0; p->ports_count++)
 		err = open_port(p, p->ports_count);
-	if (err == 0 && is_routed(p->self->role)) {
+	if (err == 0 && is_routed(p->self)) {
 		err = uring_tun_open(
 			&p->ports[count], count, p->topo, p->self, &p->loop, &p->packets);
 		if (err < 0)

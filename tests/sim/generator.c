@@ -164,7 +164,7 @@ static void take_udp(struct node_host *h, uint32_t port, const struct ip_packet 
 	c = &f->count;
 	wrong += topo_node_port(h->topo, h->self, port) != f->target;
 	wrong += frame->size != f->flow.size || p->dscp != f->flow.dscp;
-	wrong += p->hop_limit != IP_HOP_LIMIT - 1u; /* at the ingress switch only */
+	wrong += p->hop_limit != IP_HOP_LIMIT - (f->flow.routers == 0 ? 1u : f->flow.routers);
 	for (uint32_t at = AT_FILL; at < frame->stored; at++)
 		wrong += frame->bytes[at] != fill_of(id, number, at);
 	c->wrong += wrong > 0;

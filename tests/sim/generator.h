@@ -21,6 +21,7 @@ struct generator_flow {
 	uint64_t rate_bps; /* on the wire; 0: the port's */
 	dsf_instant start, stop;
 	bool whole; /* every byte is carried and checked, not only the head */
+	uint8_t routers; /* on its way; 0: 1, the ingress switch of a cell fabric */
 };
 
 struct generator_count {

@@ -123,6 +123,9 @@ static void test_edges(void)
 	TAP_OK(ip_route_lookup(&r, &a, &value) == 0 && value == 5, "is found");
 	TAP_EQ(ip_route_set(&r, &a, 0, 6), 0, "and set again");
 	TAP_OK(ip_route_lookup(&r, &a, &value) == 0 && value == 6 && r.count == 1, "replaces");
+	TAP_OK(ip_route_get(&r, &a, 0, &value) == 0 && value == 6, "just this prefix");
+	TAP_EQ(ip_route_get(&r, &a, 128, &value), -DSF_E_NOROUTE, "not a shorter one");
+	TAP_EQ(ip_route_get(&r, &a, 129, &value), -DSF_E_NOROUTE, "nor an impossible one");
 	memory.fail_at = 1;
 	TAP_EQ(ip_route_set(&r, &a, 64, 7), -DSF_E_NOMEM, "no memory");
 	TAP_OK(ip_route_lookup(&r, &a, &value) == 0 && value == 6, "changes nothing");

@@ -1,0 +1,199 @@
+#include "node/routed.h"
+#include "base/err.h"
+
+#define FAR           UINT16_MAX
+#define BUILDINGS_MAX 256u
+
+/* Distances from each port's neighbour to every node. */
+struct picture {
+	const struct topo *t;
+	const struct topo_node *self;
+	uint16_t *distances;  /* [ports_count][nodes_count] */
+	uint32_t *queue;      /* [nodes_count] */
+	struct dsf_ip6 *hops; /* [ports_count] */
+};
+
+static struct dsf_ip6 prefix_of(const struct dsf_ip6 *address, unsigned length)
+{
+	struct dsf_ip6 prefix = { { 0 } };
+
+	memcpy(prefix.bytes, address->bytes, length / 8);
+	return prefix;
+}
+
+struct dsf_ip6 node_routed_prefix(const struct topo_node *n)
+{
+	return prefix_of(&n->loopback, NODE_ROUTED_SWITCH_LENGTH);
+}
+
+static bool is_routed(const struct topo_node *n)
+{
+	return !dsf_ip6_is_unspecified(&n->loopback);
+}
+
+/* May a way that came from a node of role before go on from at to next? */
+static bool goes_on(enum topo_role at, enum topo_role next)
+{
+	if (at == TOPO_ROLE_RDSW)
+		return false;
+	return at != TOPO_ROLE_EDSW || next == TOPO_ROLE_SSW;
+}
+
+static uint16_t *row_of(const struct picture *p, uint32_t port)
+{
+	return p->distances + (size_t)port * p->t->nodes_count;
+}
+
+/* Breadth first from a neighbour, never through ourselves. */
+static void measure(const struct picture *p, uint32_t from, uint16_t *distances)
+{
+	const struct topo *t = p->t;
+	uint32_t first = 0, last = 0;
+
+	memset(distances, 0xff, t->nodes_count * sizeof(*distances));
+	distances[from] = 0;
+	p->queue[last++] = from;
+	while (first < last) {
+		uint32_t node = p->queue[first++];
+		const struct topo_node *n = &t->nodes[node];
+
+		for (uint32_t i = 0; i < n->ports_count; i++) {
+			const struct topo_port *port = topo_node_port(t, n, i);
+			uint32_t next = t->ports[port->peer].node;
+			const struct topo_node *other = &t->nodes[next];
+
+			if (!port->ethernet || !is_routed(other) || other == p->self ||
+				distances[next] != FAR || !goes_on(n->role, other->role))
+				continue;
+			distances[next] = (uint16_t)(distances[node] + 1);
+			p->queue[last++] = next;
+		}
+	}
+}
+
+static uint32_t neighbor_of(const struct picture *p, uint32_t port)
+{
+	return p->t->ports[topo_node_port(p->t, p->self, port)->peer].node;
+}
+
+static void measure_all(const struct picture *p)
+{
+	for (uint32_t i = 0; i < p->self->ports_count; i++) {
+		uint32_t neighbor = neighbor_of(p, i), same = 0;
+
+		while (same < i && neighbor_of(p, same) != neighbor)
+			same++;
+		if (same < i)
+			memcpy(row_of(p, i), row_of(p, same), p->t->nodes_count * sizeof(uint16_t));
+		else if (topo_node_port(p->t, p->self, i)->ethernet &&
+			 is_routed(&p->t->nodes[neighbor]))
+			measure(p, neighbor, row_of(p, i));
+		else
+			memset(row_of(p, i), 0xff, p->t->nodes_count * sizeof(uint16_t));
+	}
+}
+
+/* Adds the neighbour's address at port to the hops, so that they rise. */
+static void add_hop(const struct picture *p, uint32_t port, uint32_t *count)
+{
+	const struct topo_port *own = topo_node_port(p->t, p->self, port);
+	struct dsf_ip6 address = p->t->ports[own->peer].address;
+	uint32_t at = (*count)++;
+
+	for (; at > 0 && memcmp(&p->hops[at - 1], &address, sizeof(address)) > 0; at--)
+		p->hops[at] = p->hops[at - 1];
+	p->hops[at] = address;
+}
+
+/* The nearest of the nodes that are meant: one, or a building's EDSWs (node TOPO_NONE). */
+static uint16_t nearest(const struct picture *p, uint32_t port, uint32_t node, uint32_t building)
+{
+	const uint16_t *distances = row_of(p, port);
+	uint16_t least = FAR;
+
+	if (node != TOPO_NONE)
+		return distances[node];
+	for (uint32_t i = 0; i < p->t->nodes_count; i++) {
+		const struct topo_node *n = &p->t->nodes[i];
+
+		if (n->role == TOPO_ROLE_EDSW && n->building == building && distances[i] < least)
+			least = distances[i];
+	}
+	return least;
+}
+
+static int tell(const struct picture *p, uint32_t node, uint32_t building,
+	const struct dsf_ip6 *prefix, unsigned length, node_routed_fn fn, void *user)
+{
+	uint16_t least = FAR;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < p->self->ports_count; i++) {
+		uint16_t distance = nearest(p, i, node, building);
+
+		if (distance < least) {
+			least = distance;
+			count = 0;
+		}
+		if (distance == least && distance != FAR)
+			add_hop(p, i, &count);
+	}
+	return count == 0 ? 0 : fn(user, prefix, length, p->hops, count);
+}
+
+static int tell_switches(const struct picture *p, node_routed_fn fn, void *user)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < p->t->nodes_count && err == 0; i++) {
+		const struct topo_node *n = &p->t->nodes[i];
+		struct dsf_ip6 prefix = node_routed_prefix(n);
+
+		if (is_routed(n) && n != p->self && n->building != TOPO_NONE &&
+			n->building == p->self->building)
+			err = tell(p, i, 0, &prefix, NODE_ROUTED_SWITCH_LENGTH, fn, user);
+	}
+	return err;
+}
+
+static int tell_buildings(const struct picture *p, node_routed_fn fn, void *user)
+{
+	bool told[BUILDINGS_MAX] = { false };
+	int err = 0;
+
+	for (uint32_t i = 0; i < p->t->nodes_count && err == 0; i++) {
+		const struct topo_node *n = &p->t->nodes[i];
+		struct dsf_ip6 prefix = prefix_of(&n->loopback, NODE_ROUTED_BUILDING_LENGTH);
+
+		if (n->role != TOPO_ROLE_EDSW || n->plane != p->self->plane ||
+			n->building == p->self->building || told[n->building])
+			continue;
+		told[n->building] = true;
+		err = tell(
+			p, TOPO_NONE, n->building, &prefix, NODE_ROUTED_BUILDING_LENGTH, fn, user);
+	}
+	return err;
+}
+
+int node_routed_walk(const struct topo *t, uint32_t self, const struct dsf_memory *memory,
+	node_routed_fn fn, void *user)
+{
+	struct picture p = { .t = t, .self = &t->nodes[self] };
+	uint32_t ports = p.self->ports_count;
+	size_t distances_size = (size_t)ports * t->nodes_count * sizeof(*p.distances);
+	int err = -DSF_E_NOMEM;
+
+	p.distances = dsf_memory_new(memory, distances_size);
+	p.queue = dsf_memory_new(memory, t->nodes_count * sizeof(*p.queue));
+	p.hops = dsf_memory_new(memory, ports * sizeof(*p.hops));
+	if (p.distances != NULL && p.queue != NULL && p.hops != NULL) {
+		measure_all(&p);
+		err = tell_switches(&p, fn, user);
+		if (err == 0)
+			err = tell_buildings(&p, fn, user);
+	}
+	dsf_memory_delete(memory, p.distances, distances_size);
+	dsf_memory_delete(memory, p.queue, t->nodes_count * sizeof(*p.queue));
+	dsf_memory_delete(memory, p.hops, ports * sizeof(*p.hops));
+	return err;
+}

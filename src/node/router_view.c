@@ -1,0 +1,94 @@
+#include "node/router.h"
+
+static void view_ports(const struct node_router *r, node_row_fn row_fn, void *user)
+{
+	for (uint32_t i = 0; i <= r->edge.inband_port; i++) {
+		struct node_row row = node_edge_port_row(&r->edge, i);
+
+		row.port.queue_bytes = node_queues_bytes(&r->queues, i);
+		row.port.ecn_marked = r->queues.ports[i].marked;
+		row.port.dropped_tx += r->queues.ports[i].dropped;
+		row_fn(user, &row);
+	}
+}
+
+static void view_counters(const struct node_router *r, node_row_fn row_fn, void *user)
+{
+	struct node_row row = { .query = NODE_QUERY_COUNTERS, .node = r->index };
+
+	node_edge_count(&r->edge, &row.counters);
+	row.counters.errors = r->edge.errors;
+	for (uint32_t i = 0; i < r->queues.count; i++) {
+		row.counters.egress_drops += r->queues.ports[i].dropped;
+		row.counters.ecn_marks += r->queues.ports[i].marked;
+	}
+	row_fn(user, &row);
+}
+
+static void view_neighbors(const struct node_router *r, node_row_fn row_fn, void *user)
+{
+	for (const struct ip_neighbor *e = ip_neighbor_next(&r->neighbors, NULL); e != NULL;
+		e = ip_neighbor_next(&r->neighbors, e)) {
+		struct node_row row = { .query = NODE_QUERY_NDP, .node = r->index };
+
+		row.neighbor = (struct node_row_neighbor){ .address = e->address,
+			.mac = e->mac,
+			.system_port = TOPO_NONE,
+			.owner = r->index,
+			.local = true };
+		switch (e->state) {
+		case IP_NEIGHBOR_INCOMPLETE: row.neighbor.state = NODE_NEIGHBOR_INCOMPLETE; break;
+		case IP_NEIGHBOR_REACHABLE: row.neighbor.state = NODE_NEIGHBOR_REACHABLE; break;
+		case IP_NEIGHBOR_STATIC: row.neighbor.state = NODE_NEIGHBOR_STATIC; break;
+		}
+		row_fn(user, &row);
+	}
+}
+
+static void view_routes(const struct node_router *r, node_row_fn row_fn, void *user)
+{
+	struct node_row row = { .query = NODE_QUERY_ROUTE, .node = r->index };
+	unsigned length = IP_ROUTE_LENGTHS;
+	struct dsf_ip6 prefix = { { 0 } };
+	uint32_t value;
+
+	node_edge_view_routes(&r->edge, row_fn, user);
+	while (ip_route_next(&r->routes, &prefix, &length, &value)) {
+		const struct ip_hops_set *set;
+
+		if ((value & NODE_ROUTER_CONNECTED) != 0)
+			continue;
+		set = ip_hops_get(&r->hops, value);
+		row.route = (struct node_row_route){ .prefix = prefix,
+			.prefix_length = (uint8_t)length,
+			.origin = "bgp",
+			.system_port = TOPO_NONE,
+			.port = TOPO_NONE,
+			.hops = set->hops,
+			.hops_count = set->count,
+			.hops_usable = set->usable };
+		row_fn(user, &row);
+	}
+}
+
+void node_router_view(
+	const struct node_router *r, enum node_query query, node_row_fn row_fn, void *user)
+{
+	switch (query) {
+	case NODE_QUERY_PORT: view_ports(r, row_fn, user); break;
+	case NODE_QUERY_COUNTERS: view_counters(r, row_fn, user); break;
+	case NODE_QUERY_NDP: view_neighbors(r, row_fn, user); break;
+	case NODE_QUERY_ROUTE: view_routes(r, row_fn, user); break;
+	case NODE_QUERY_READY: node_edge_view_missing(&r->edge, row_fn, user); break;
+	case NODE_QUERY_REACHABILITY:
+	case NODE_QUERY_BALANCE:
+	case NODE_QUERY_VOQ:
+	case NODE_QUERY_SYSTEM_PORT:
+	case NODE_QUERY_FSDB_SESSION:
+	case NODE_QUERY_FSDB:
+	case NODE_QUERY_NIC:
+	case NODE_QUERY_PATHS:
+	case NODE_QUERY_QP:
+	case NODE_QUERY_WORKLOAD: break;
+	}
+}
