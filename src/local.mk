@@ -92,6 +92,8 @@ libworkload_la_SOURCES += src/workload/spec.h
 
 noinst_LTLIBRARIES += libtopo.la
 libtopo_la_SOURCES =
+libtopo_la_SOURCES += src/topo/bgp.c src/topo/bgp.h
+libtopo_la_SOURCES += src/topo/bgp_file.c
 libtopo_la_SOURCES += src/topo/check.c
 libtopo_la_SOURCES += src/topo/derive.c
 libtopo_la_SOURCES += src/topo/draft.c src/topo/draft.h

@@ -80,6 +80,7 @@ UNIT_TESTS += tests/unit/workload_pattern
 
 # topo
 UNIT_TESTS += tests/unit/topo_bad
+UNIT_TESTS += tests/unit/topo_bgp
 UNIT_TESTS += tests/unit/topo_drill
 UNIT_TESTS += tests/unit/topo_file
 UNIT_TESTS += tests/unit/topo_fixed

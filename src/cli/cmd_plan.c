@@ -78,7 +78,7 @@ static void add_milli(cJSON *object, const char *key, uint32_t milli)
 /* rows: of --fail, taken; NULL without. */
 static int print_json(const struct topo *t, const struct topo_plan *p, uint32_t cores, cJSON *rows)
 {
-	cJSON *doc = cJSON_CreateObject(), *nodes, *links, *over;
+	cJSON *doc = cJSON_CreateObject(), *nodes, *links, *over, *sessions;
 
 	cJSON_AddStringToObject(doc, "name", t->name);
 	cJSON_AddNumberToObject(doc, "planes", t->planes);
@@ -93,6 +93,9 @@ static int print_json(const struct topo *t, const struct topo_plan *p, uint32_t 
 		cJSON_AddNumberToObject(
 			links, topo_link_kind_name((enum topo_link_kind)k), p->kinds[k]);
 	cJSON_AddNumberToObject(doc, "system_ports", p->system_ports);
+	sessions = cJSON_AddObjectToObject(doc, "sessions");
+	output_json_uint64(sessions, "fsdb", p->fsdb_sessions);
+	output_json_uint64(sessions, "bgp", p->bgp_sessions);
 	add_rates(doc, p);
 	add_milli(doc, "fabric_speedup", p->speedup_milli);
 	over = cJSON_AddObjectToObject(doc, "oversubscription");
@@ -133,6 +136,8 @@ static void add_counts(struct output_text *text, const struct topo *t, const str
 				rate_text(p->rates_bps[k], rate));
 	}
 	output_text_add(text, "\nsystem ports %u\n", p->system_ports);
+	output_text_add(text, "sessions     %" PRIu64 " FSDB, %" PRIu64 " BGP\n", p->fsdb_sessions,
+		p->bgp_sessions);
 }
 
 static void add_ratio(struct output_text *text, const char *title, uint32_t milli, const char *what)

@@ -115,9 +115,11 @@ int topo_draft_finish(struct topo_draft *d, struct topo **out);              /* 
 int topo_draft_given(const struct topo_draft *d, const struct topo *t,
 	const struct topo_slot *top); /* explicit.c */
 int topo_draft_orders(const struct topo_draft *d, const struct topo *t, struct topo_port *ports,
-	const struct topo_slot *top);                                   /* orders.c */
-int topo_draft_check(const struct topo_draft *d, const struct topo *t); /* check.c */
-void topo_derive(struct topo *t);                                       /* derive.c */
+	const struct topo_slot *top); /* orders.c */
+int topo_draft_bgp(
+	const struct topo_draft *d, struct topo *t, const struct topo_slot *top); /* bgp_file.c */
+int topo_draft_check(const struct topo_draft *d, const struct topo *t);           /* check.c */
+void topo_derive(struct topo *t);                                                 /* derive.c */
 
 /* The /64 of a link whose lower or serving end is a node with this scheme, and MACs and addresses
  * of its ends. */

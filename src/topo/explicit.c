@@ -38,6 +38,26 @@ static int take_place(const struct topo_draft *d, const struct topo_path *path,
 	return 0;
 }
 
+/* More about a node that a template has made: its BGP, which topo_draft_bgp reads. */
+static int read_more(
+	const struct topo_draft *d, const struct topo_path *path, const struct topo_slot *s)
+{
+	const char *name = s[TOPO_NODE_NAME].item->valuestring;
+	uint32_t index = topo_draft_find(d, name);
+
+	if (index == TOPO_NONE || d->nodes[index].origin.kind == TOPO_ORIGIN_NODE)
+		return topo_fail(d->reader, path, NULL,
+			"key \"role\" is missing: only an entry about a node of a template has "
+			"none");
+	for (uint32_t i = 0; i < TOPO_NODE_COUNT; i++) {
+		if (s[i].given && i != TOPO_NODE_NAME && i != TOPO_NODE_BGP)
+			return topo_fail(d->reader, path, &s[i],
+				"a template has made %s: only \"bgp\" can be added to it",
+				d->nodes[index].name);
+	}
+	return 0;
+}
+
 static int read_node(struct topo_draft *d, const struct topo_path *path)
 {
 	struct topo_slot s[TOPO_NODE_COUNT];
@@ -49,6 +69,8 @@ static int read_node(struct topo_draft *d, const struct topo_path *path)
 
 	if (err < 0)
 		return err;
+	if (!s[TOPO_NODE_ROLE].given)
+		return read_more(d, path, s);
 	role = (enum topo_role)s[TOPO_NODE_ROLE].number;
 	index = topo_draft_node(d, s[TOPO_NODE_NAME].item->valuestring, role, origin);
 	if (index < 0)

@@ -25,6 +25,8 @@ static int load_draft(struct topo_draft *d, struct topo **out)
 	if (err == 0) /* the table is still ours to write */
 		err = topo_draft_orders(d, t, (struct topo_port *)t->ports, top);
 	if (err == 0)
+		err = topo_draft_bgp(d, t, top);
+	if (err == 0)
 		err = topo_draft_check(d, t);
 	if (err < 0) {
 		topo_free(t);

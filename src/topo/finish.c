@@ -312,6 +312,7 @@ int topo_draft_finish(struct topo_draft *d, struct topo **out)
 		nodes[i] = d->nodes[i].node;
 		memcpy(name, d->nodes[i].name, TOPO_NODE_NAME_MAX + 1);
 		nodes[i].name = name;
+		nodes[i].bgp = TOPO_NONE;
 		if (nodes[i].switch_index != TOPO_NONE &&
 			nodes[i].switch_index >= t->switches_count)
 			t->switches_count = nodes[i].switch_index + 1;

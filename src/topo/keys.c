@@ -11,6 +11,7 @@
 #define CELL_MIN      192u  /* as fabric/cell.h: a largest packet is 64 cells at most */
 #define MTU_MIN       192u  /* one small cell a frame; Ethernet: TOPO_ETHERNET_MTU_MIN */
 #define MTU_MAX       TOPO_TRAIN_BYTES_MAX
+#define RESTART_MAX   (4095 * NS_PER_S) /* RFC 4724 3: 12 bits */
 
 static const char *const mode_words[] = { "dsf", "ecmp", NULL };
 static const char *const draw_words[] = { "stratified", "random", "forced", NULL };
@@ -18,6 +19,7 @@ static const char *const transport_words[] = { "metaroce", "rocev2", NULL };
 static const char *const role_words[] = { "rdsw", "edsw", "fdsw", "sdsw", "ssw", "host", "external",
 	NULL };
 static const char *const kind_words[] = { "gpu", "fabric", "spine", "edge", NULL };
+static const char *const add_path_words[] = { "none", "receive", "send", "both", NULL };
 
 #define TABLE(name, object)                                                                        \
 	const struct topo_keys topo_keys_##name = { object, name##_keys,                           \
@@ -171,13 +173,52 @@ static const struct topo_key transport_keys[TOPO_TRANSPORT_KEY_COUNT] = {
 
 static const struct topo_key node_keys[TOPO_NODE_COUNT] = {
 	[TOPO_NODE_NAME] = { "name", TOPO_VALUE_STRING, true, 0, 0, NULL },
-	[TOPO_NODE_ROLE] = { "role", TOPO_VALUE_WORD, true, 0, 0, role_words },
+	[TOPO_NODE_ROLE] = WORD("role", role_words), /* left out: a template has made the node */
 	[TOPO_NODE_BUILDING] = INT("building", 0, BUILDINGS_MAX - 1),
 	[TOPO_NODE_PLANE] = INT("plane", 0, TOPO_PLANES_MAX - 1),
 	[TOPO_NODE_CLUSTER] = INT("cluster", 0, ZONES_MAX),
 	[TOPO_NODE_ADDRESS] = STRING("address"),
 	[TOPO_NODE_ASN] = INT("asn", 1, UINT32_MAX - 1),
 	[TOPO_NODE_SWITCH_INDEX] = INT("switch_index", 0, TOPO_SWITCHES_MAX - 1),
+	[TOPO_NODE_BGP] = OBJECT("bgp"),
+};
+
+static const struct topo_key bgp_keys[TOPO_BGP_COUNT] = {
+	[TOPO_BGP_ROUTER_ID] = STRING("router_id"),
+	[TOPO_BGP_NEIGHBORS] = { "neighbors", TOPO_VALUE_ARRAY, false, 0, TOPO_BGP_NEIGHBORS_MAX,
+		NULL },
+	[TOPO_BGP_ORIGINATE] = { "originate", TOPO_VALUE_ARRAY, false, 0, TOPO_BGP_ORIGINS_MAX,
+		NULL },
+};
+
+static const struct topo_key bgp_neighbor_keys[TOPO_BGP_NEIGHBOR_COUNT] = {
+	[TOPO_BGP_NEIGHBOR_ADDRESS] = { "address", TOPO_VALUE_STRING, true, 0, 0, NULL },
+	[TOPO_BGP_NEIGHBOR_ASN] = COUNT("asn", 1, UINT32_MAX - 1),
+	[TOPO_BGP_NEIGHBOR_PASSIVE] = { "passive", TOPO_VALUE_BOOL, false, 0, 1, NULL },
+	[TOPO_BGP_NEIGHBOR_HOLD] = TIME("hold", UINT16_MAX *NS_PER_S),
+	[TOPO_BGP_NEIGHBOR_MD5] = STRING("md5"),
+	[TOPO_BGP_NEIGHBOR_ADD_PATH] = WORD("add_path", add_path_words),
+	[TOPO_BGP_NEIGHBOR_MAX_PATHS] = INT("max_paths", 1, TOPO_BGP_PATHS_MAX),
+	[TOPO_BGP_NEIGHBOR_GRACEFUL_RESTART] = TIME("graceful_restart", RESTART_MAX),
+	[TOPO_BGP_NEIGHBOR_NEXT_HOP_SELF] = { "next_hop_self", TOPO_VALUE_BOOL, false, 0, 1, NULL },
+	[TOPO_BGP_NEIGHBOR_IMPORT] = { "import", TOPO_VALUE_ARRAY, false, 0, TOPO_BGP_RULES_MAX,
+		NULL },
+	[TOPO_BGP_NEIGHBOR_EXPORT] = { "export", TOPO_VALUE_ARRAY, false, 0, TOPO_BGP_RULES_MAX,
+		NULL },
+};
+
+static const struct topo_key bgp_rule_keys[TOPO_BGP_RULE_COUNT] = {
+	[TOPO_BGP_RULE_PREFIX] = { "prefix", TOPO_VALUE_STRING, true, 0, 0, NULL },
+	[TOPO_BGP_RULE_GE] = INT("ge", 0, 128),
+	[TOPO_BGP_RULE_LE] = INT("le", 0, 128),
+	[TOPO_BGP_RULE_PERMIT] = { "permit", TOPO_VALUE_BOOL, false, 0, 1, NULL },
+	[TOPO_BGP_RULE_LOCAL_PREF] = INT("local_pref", 0, UINT32_MAX),
+	[TOPO_BGP_RULE_MED] = INT("med", 0, UINT32_MAX),
+};
+
+static const struct topo_key bgp_origin_keys[TOPO_BGP_ORIGIN_COUNT] = {
+	[TOPO_BGP_ORIGIN_PREFIX] = { "prefix", TOPO_VALUE_STRING, true, 0, 0, NULL },
+	[TOPO_BGP_ORIGIN_MIN_CONTRIBUTORS] = INT("min_contributors", 0, TOPO_BGP_PATHS_MAX),
 };
 
 TABLE(top, "top");
@@ -193,8 +234,13 @@ TABLE(weights, "weights");
 TABLE(transport, "transport");
 TABLE(node, "node");
 TABLE(link, "link");
+TABLE(bgp, "bgp");
+TABLE(bgp_neighbor, "bgp_neighbor");
+TABLE(bgp_rule, "bgp_rule");
+TABLE(bgp_origin, "bgp_origin");
 
 const struct topo_keys *const topo_keys_all[] = { &topo_keys_top, &topo_keys_building,
 	&topo_keys_zone, &topo_keys_edge, &topo_keys_superspine, &topo_keys_link_defaults,
 	&topo_keys_link_default, &topo_keys_fabric, &topo_keys_order, &topo_keys_weights,
-	&topo_keys_transport, &topo_keys_node, &topo_keys_link, NULL };
+	&topo_keys_transport, &topo_keys_node, &topo_keys_link, &topo_keys_bgp,
+	&topo_keys_bgp_neighbor, &topo_keys_bgp_rule, &topo_keys_bgp_origin, NULL };

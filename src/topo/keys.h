@@ -119,14 +119,49 @@ enum topo_node_key {
 	TOPO_NODE_ADDRESS,
 	TOPO_NODE_ASN,
 	TOPO_NODE_SWITCH_INDEX,
+	TOPO_NODE_BGP,
 	TOPO_NODE_COUNT
+};
+
+enum topo_bgp_key { TOPO_BGP_ROUTER_ID, TOPO_BGP_NEIGHBORS, TOPO_BGP_ORIGINATE, TOPO_BGP_COUNT };
+
+enum topo_bgp_neighbor_key {
+	TOPO_BGP_NEIGHBOR_ADDRESS,
+	TOPO_BGP_NEIGHBOR_ASN,
+	TOPO_BGP_NEIGHBOR_PASSIVE,
+	TOPO_BGP_NEIGHBOR_HOLD,
+	TOPO_BGP_NEIGHBOR_MD5,
+	TOPO_BGP_NEIGHBOR_ADD_PATH,
+	TOPO_BGP_NEIGHBOR_MAX_PATHS,
+	TOPO_BGP_NEIGHBOR_GRACEFUL_RESTART,
+	TOPO_BGP_NEIGHBOR_NEXT_HOP_SELF,
+	TOPO_BGP_NEIGHBOR_IMPORT,
+	TOPO_BGP_NEIGHBOR_EXPORT,
+	TOPO_BGP_NEIGHBOR_COUNT
+};
+
+enum topo_bgp_rule_key {
+	TOPO_BGP_RULE_PREFIX,
+	TOPO_BGP_RULE_GE,
+	TOPO_BGP_RULE_LE,
+	TOPO_BGP_RULE_PERMIT,
+	TOPO_BGP_RULE_LOCAL_PREF,
+	TOPO_BGP_RULE_MED,
+	TOPO_BGP_RULE_COUNT
+};
+
+enum topo_bgp_origin_key {
+	TOPO_BGP_ORIGIN_PREFIX,
+	TOPO_BGP_ORIGIN_MIN_CONTRIBUTORS,
+	TOPO_BGP_ORIGIN_COUNT
 };
 
 /* link_defaults has TOPO_KINDS_COUNT keys, in the order of enum topo_link_kind. */
 
 extern const struct topo_keys topo_keys_top, topo_keys_building, topo_keys_zone, topo_keys_edge,
 	topo_keys_superspine, topo_keys_link_defaults, topo_keys_link_default, topo_keys_fabric,
-	topo_keys_order, topo_keys_weights, topo_keys_transport, topo_keys_node, topo_keys_link;
+	topo_keys_order, topo_keys_weights, topo_keys_transport, topo_keys_node, topo_keys_link,
+	topo_keys_bgp, topo_keys_bgp_neighbor, topo_keys_bgp_rule, topo_keys_bgp_origin;
 
 /* All of them, ended by NULL, for the test that compares them with the schema. */
 extern const struct topo_keys *const topo_keys_all[];

@@ -112,6 +112,10 @@ void topo_free(struct topo *t)
 {
 	if (t == NULL)
 		return;
+	free((void *)t->bgp_origins);
+	free((void *)t->bgp_rules);
+	free((void *)t->bgp_neighbors);
+	free((void *)t->bgp);
 	free((void *)t->endpoints);
 	free((void *)t->system_port_port);
 	free((void *)t->below);

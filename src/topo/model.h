@@ -37,6 +37,11 @@
 #define TOPO_ETHERNET_MTU_MIN    1280  /* RFC 8200 part 5 */
 #define TOPO_ETHERNET_MTU_MAX    9200  /* fits the 9,216 bytes of a frame that the fabric takes */
 #define TOPO_DILATION_MAX        10000000
+#define TOPO_BGP_NEIGHBORS_MAX   1024             /* that the file gives a node */
+#define TOPO_BGP_RULES_MAX       256              /* of one policy */
+#define TOPO_BGP_ORIGINS_MAX     1024             /* of a node */
+#define TOPO_BGP_PATHS_MAX       1048576          /* as bgp/bgp.h */
+#define TOPO_BGP_MD5_MAX         80               /* characters; Linux: TCP_MD5SIG_MAXKEYLEN */
 #define TOPO_RATE_MIN            1000000u         /* 1 Mbit/s: one train takes 131 ms */
 #define TOPO_RATE_MAX            100000000000000u /* 100 Tbit/s */
 
@@ -62,6 +67,13 @@ enum topo_link_kind {
 enum topo_fabric_mode { TOPO_FABRIC_DSF, TOPO_FABRIC_ECMP };
 enum topo_draw { TOPO_DRAW_STRATIFIED, TOPO_DRAW_RANDOM, TOPO_DRAW_FORCED };
 enum topo_transport { TOPO_TRANSPORT_METAROCE, TOPO_TRANSPORT_ROCEV2 };
+
+enum topo_bgp_add_path {
+	TOPO_BGP_ADD_PATH_NONE,
+	TOPO_BGP_ADD_PATH_RECEIVE,
+	TOPO_BGP_ADD_PATH_SEND,
+	TOPO_BGP_ADD_PATH_BOTH,
+};
 
 struct topo_port {
 	char name[TOPO_PORT_NAME_MAX + 1]; /* "fab0", "eth3", "gpu0p1" */
@@ -94,6 +106,52 @@ struct topo_node {
 	struct dsf_ip6 loopback; /* routed switches; else all zero */
 	uint32_t asn;            /* routed switches: AS number; else 0 */
 	uint32_t rails;          /* hosts: number of GPUs (NICs) */
+	uint32_t bgp;            /* what the file says of its BGP, in topo->bgp; else TOPO_NONE */
+};
+
+/* Which prefixes a rule is about: those that lie in its own and have a length of these bounds. */
+struct topo_bgp_rule {
+	struct dsf_ip6 prefix;
+	uint8_t length, length_min, length_max;
+	bool permit;
+	bool set_local_pref, set_med;
+	uint32_t local_pref, med;
+};
+
+/* The first rule that matches decides; what none matches is denied. */
+struct topo_bgp_policy {
+	bool given;            /* else everything is permitted */
+	uint32_t first, count; /* in topo->bgp_rules */
+};
+
+/* A neighbour that the file gives; derived ones: topo/bgp.h. */
+struct topo_bgp_neighbor {
+	struct dsf_ip6 address;
+	struct dsf_ip6 local; /* ours: of the port with its subnet, else the loopback */
+	uint32_t port;        /* number of that port; TOPO_NONE: by loopbacks */
+	uint32_t node;        /* at the other end */
+	uint32_t asn;
+	bool passive;
+	bool next_hop_self;
+	uint16_t hold_s; /* 0: none */
+	uint16_t restart_s;
+	enum topo_bgp_add_path add_path;
+	uint32_t paths_max;
+	struct topo_bgp_policy import, export;
+	char md5[TOPO_BGP_MD5_MAX + 1]; /* RFC 2385 key; "": none */
+};
+
+/* A prefix of a node's own, told while it has so many more specific ones. */
+struct topo_bgp_origin {
+	struct dsf_ip6 prefix;
+	uint8_t length;
+	uint32_t contributors_min;
+};
+
+struct topo_bgp {
+	uint32_t router_id;
+	uint32_t first_neighbor, neighbors_count; /* in topo->bgp_neighbors */
+	uint32_t first_origin, origins_count;     /* in topo->bgp_origins */
 };
 
 struct topo_link {
@@ -169,6 +227,10 @@ struct topo {
 	uint64_t base_rtt_ns;          /* longest round trip of two hosts, empty network */
 	const uint32_t *nodes_by_name; /* [nodes_count]: sorted by name */
 	const char *names;             /* what the nodes' names point into */
+	const struct topo_bgp *bgp;    /* by rising node; of those that have one in the file */
+	const struct topo_bgp_neighbor *bgp_neighbors;
+	const struct topo_bgp_rule *bgp_rules;
+	const struct topo_bgp_origin *bgp_origins;
 };
 
 /* The interface nodes to which cells of a fabric node can only descend, as a bitset of switch_words

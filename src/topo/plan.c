@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/time.h"
+#include "topo/bgp.h"
 
 /* Measured on the development machine; a laptop should do better. */
 #define TRAIN_HOP_NS    1500u /* one frame through one process, whatever it holds */
@@ -200,6 +201,36 @@ uint32_t topo_auto_dilation(const struct topo *t, uint32_t cores)
 	return d > TOPO_DILATION_MAX ? TOPO_DILATION_MAX : d;
 }
 
+/* Interface nodes of each building and plane speak each with each. */
+static uint64_t fsdb_sessions(const struct topo *t)
+{
+	uint32_t *counts = calloc(BUILDINGS_MAX * TOPO_PLANES_MAX, sizeof(*counts));
+	uint64_t sessions = 0;
+
+	for (uint32_t i = 0; counts != NULL && i < t->nodes_count; i++) {
+		const struct topo_node *n = &t->nodes[i];
+
+		if (topo_is_interface_node(n->role) && t->fabric.mode == TOPO_FABRIC_DSF)
+			sessions += counts[n->building * TOPO_PLANES_MAX + n->plane]++;
+	}
+	free(counts);
+	return sessions;
+}
+
+static uint64_t bgp_sessions(const struct topo *t)
+{
+	uint64_t sessions = 0;
+
+	for (uint32_t i = 0; i < t->nodes_count; i++) {
+		struct topo_bgp_walk walk = { 0 };
+		struct topo_bgp_peer peer;
+
+		while (topo_bgp_next(t, i, &walk, &peer))
+			sessions += i < peer.node || !topo_is_routed(&t->nodes[peer.node]);
+	}
+	return sessions;
+}
+
 void topo_plan(const struct topo *t, uint32_t cores, struct topo_plan *plan)
 {
 	memset(plan, 0, sizeof(*plan));
@@ -216,6 +247,8 @@ void topo_plan(const struct topo *t, uint32_t cores, struct topo_plan *plan)
 	}
 	for (uint32_t i = 0; i < t->ports_count; i++)
 		plan->system_ports += t->ports[i].system_port != TOPO_NONE;
+	plan->fsdb_sessions = fsdb_sessions(t);
+	plan->bgp_sessions = bgp_sessions(t);
 	plan_buildings(t, plan);
 	plan->bisection_bps = bisection(plan);
 	plan->memory_bytes = memory(t);

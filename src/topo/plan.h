@@ -13,6 +13,7 @@ struct topo_plan {
 	uint32_t kinds[TOPO_KINDS_COUNT]; /* links */
 	uint32_t buildings, clusters;
 	uint32_t system_ports;
+	uint64_t fsdb_sessions, bgp_sessions; /* of two switches, or a switch and another router */
 	uint64_t rates_bps[TOPO_KINDS_COUNT]; /* sums, one direction; TOPO_UNLIMITED */
 	/* Half the lab to the other half, over the narrowest tier between them; TOPO_UNLIMITED. */
 	uint64_t bisection_bps;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/time.h"
 
 struct text {
 	char *bytes; /* NULL: memory was short, and stays so */
@@ -120,7 +121,94 @@ static void add_settings(struct text *x, const struct topo *t)
 		t->transport.paths, t->transport.payload_bytes);
 }
 
-static void add_node(struct text *x, const struct topo_node *n)
+static const char *add_path_name(enum topo_bgp_add_path add_path)
+{
+	switch (add_path) {
+	case TOPO_BGP_ADD_PATH_NONE: return "none";
+	case TOPO_BGP_ADD_PATH_RECEIVE: return "receive";
+	case TOPO_BGP_ADD_PATH_SEND: return "send";
+	case TOPO_BGP_ADD_PATH_BOTH: return "both";
+	}
+	return "?";
+}
+
+static void add_prefix(struct text *x, const struct dsf_ip6 *prefix, uint8_t length)
+{
+	char text[DSF_IP6_TEXT_MAX];
+
+	add(x, "\"prefix\": \"%s/%u\"", dsf_ip6_text(prefix, text), length);
+}
+
+static void add_policy(
+	struct text *x, const struct topo *t, const char *key, const struct topo_bgp_policy *policy)
+{
+	if (!policy->given)
+		return;
+	add(x, ", \"%s\": [", key);
+	for (uint32_t i = 0; i < policy->count; i++) {
+		const struct topo_bgp_rule *r = &t->bgp_rules[policy->first + i];
+
+		add(x, "%s{", i > 0 ? ", " : "");
+		add_prefix(x, &r->prefix, r->length);
+		add(x, ", \"ge\": %u, \"le\": %u, \"permit\": %s", r->length_min, r->length_max,
+			r->permit ? "true" : "false");
+		if (r->set_local_pref)
+			add(x, ", \"local_pref\": %u", r->local_pref);
+		if (r->set_med)
+			add(x, ", \"med\": %u", r->med);
+		add(x, "}");
+	}
+	add(x, "]");
+}
+
+/* Printable ASCII. */
+static void add_quoted(struct text *x, const char *key, const char *value)
+{
+	add(x, ", \"%s\": \"", key);
+	for (; *value != '\0'; value++)
+		add(x, "%s%c", *value == '"' || *value == '\\' ? "\\" : "", *value);
+	add(x, "\"");
+}
+
+static void add_neighbor(struct text *x, const struct topo *t, const struct topo_bgp_neighbor *b)
+{
+	char text[DSF_IP6_TEXT_MAX];
+
+	add(x, "{\"address\": \"%s\", \"asn\": %u, \"passive\": %s",
+		dsf_ip6_text(&b->address, text), b->asn, b->passive ? "true" : "false");
+	add(x, ", \"hold\": %" PRIu64, b->hold_s * NS_PER_S);
+	if (b->md5[0] != '\0')
+		add_quoted(x, "md5", b->md5);
+	add(x,
+		", \"add_path\": \"%s\", \"max_paths\": %u, \"graceful_restart\": %" PRIu64
+		", \"next_hop_self\": %s",
+		add_path_name(b->add_path), b->paths_max, b->restart_s * NS_PER_S,
+		b->next_hop_self ? "true" : "false");
+	add_policy(x, t, "import", &b->import);
+	add_policy(x, t, "export", &b->export);
+	add(x, "}");
+}
+
+static void add_bgp(struct text *x, const struct topo *t, const struct topo_bgp *b)
+{
+	add(x, ", \"bgp\": {\"router_id\": \"%u.%u.%u.%u\", \"neighbors\": [", b->router_id >> 24,
+		b->router_id >> 16 & 255, b->router_id >> 8 & 255, b->router_id & 255);
+	for (uint32_t i = 0; i < b->neighbors_count; i++) {
+		add(x, "%s", i > 0 ? ", " : "");
+		add_neighbor(x, t, &t->bgp_neighbors[b->first_neighbor + i]);
+	}
+	add(x, "], \"originate\": [");
+	for (uint32_t i = 0; i < b->origins_count; i++) {
+		const struct topo_bgp_origin *o = &t->bgp_origins[b->first_origin + i];
+
+		add(x, "%s{", i > 0 ? ", " : "");
+		add_prefix(x, &o->prefix, o->length);
+		add(x, ", \"min_contributors\": %u}", o->contributors_min);
+	}
+	add(x, "]}");
+}
+
+static void add_node(struct text *x, const struct topo *t, const struct topo_node *n)
 {
 	static const struct dsf_ip6 none;
 	char address[DSF_IP6_TEXT_MAX];
@@ -138,6 +226,8 @@ static void add_node(struct text *x, const struct topo_node *n)
 		add(x, ", \"asn\": %u", n->asn);
 	if (n->switch_index != TOPO_NONE)
 		add(x, ", \"switch_index\": %u", n->switch_index);
+	if (n->bgp != TOPO_NONE)
+		add_bgp(x, t, &t->bgp[n->bgp]);
 	add(x, "}");
 }
 
@@ -198,7 +288,7 @@ char *topo_print_expanded(const struct topo *t)
 	add(&x, "  \"nodes\": [");
 	for (uint32_t i = 0; i < t->nodes_count; i++) {
 		add(&x, "%s\n    ", i > 0 ? "," : "");
-		add_node(&x, &t->nodes[i]);
+		add_node(&x, t, &t->nodes[i]);
 	}
 	add(&x, "\n  ],\n  \"links\": [");
 	for (uint32_t i = 0; i < t->links_count; i++) {

@@ -232,6 +232,89 @@ static const struct bad wrong_measures[] = {
 		"buildings[0].zones[0]", "must hold a train" },
 };
 
+/* "bgp" of r0 at line 4; r0's eth0 is fd5f::1, its loopback fd5f:0:0:ff00::1. */
+#define BGP(more)                                                                                  \
+	"{\"name\": \"x\",\n\"buildings\": [{\"zones\": [" ZONE                                    \
+	"]}],\n\"nodes\": [{\"name\": \"b0-z0-p0-rdsw0\", \"bgp\":\n{" more "}}]}"
+#define BGP_PATH       "nodes[0].bgp"
+#define NEIGHBOR(more) BGP("\"neighbors\": [{\"address\": \"fd5f::2\", \"asn\": 7" more "}]")
+#define NEIGHBOR_PATH  BGP_PATH ".neighbors[0]"
+#define RULE(more)     NEIGHBOR(", \"import\": [{\"prefix\": \"2001:db8::/32\"" more "}]")
+#define RULE_PATH      NEIGHBOR_PATH ".import[0]"
+
+static const struct bad wrong_bgp[] = {
+	{ "bgp of an array", LAB("\"nodes\": [{\"name\": \"b0-z0-p0-rdsw0\", \"bgp\": []}]"), 3,
+		BGP_PATH, "must be an object" },
+	{ "bgp of nobody", LAB("\"nodes\": [{\"name\": \"nobody\", \"bgp\": {}}]"), 3, "nodes[0]",
+		"\"role\" is missing" },
+	{ "bgp of an FDSW", LAB("\"nodes\": [{\"name\": \"b0-z0-p0-fdsw0\",\n\"bgp\": {}}]"), 4,
+		BGP_PATH, "role fdsw is no router" },
+	{ "bgp of a host", LAB("\"nodes\": [{\"name\": \"b0-z0-h0\",\n\"bgp\": {}}]"), 4, BGP_PATH,
+		"role host is no router" },
+	{ "more of a template's node",
+		LAB("\"nodes\": [{\"name\": \"b0-z0-p0-rdsw0\",\n\"asn\": 5}]"), 4, "nodes[0].asn",
+		"only \"bgp\" can be added" },
+	{ "bgp twice",
+		LAB("\"nodes\": [{\"name\": \"b0-z0-p0-rdsw0\", \"bgp\": {}},\n{\"name\": "
+		    "\"b0-z0-p0-rdsw0\", \"bgp\": {}}]"),
+		4, "nodes[1].bgp", "has one already" },
+	{ "router id", BGP("\"router_id\": \"10.0.0\""), 4, BGP_PATH ".router_id",
+		"an identifier as" },
+	{ "router id zero", BGP("\"router_id\": \"0.0.0.0\""), 4, BGP_PATH ".router_id",
+		"an identifier as" },
+	{ "router id of more", BGP("\"router_id\": \"1.2.3.256\""), 4, BGP_PATH ".router_id",
+		"an identifier as" },
+	{ "unknown key of bgp", BGP("\"asn\": 5"), 4, BGP_PATH ".asn", "known here are router_id" },
+	{ "neighbour without AS", BGP("\"neighbors\": [{\"address\": \"fd5f::2\"}]"), 4,
+		NEIGHBOR_PATH, "\"asn\" is missing" },
+	{ "neighbour's address", BGP("\"neighbors\": [{\"address\": \"frr\", \"asn\": 7}]"), 4,
+		NEIGHBOR_PATH ".address", "must be an IPv6 address" },
+	{ "neighbour of ourselves", BGP("\"neighbors\": [{\"address\": \"fd5f::1\", \"asn\": 7}]"),
+		4, NEIGHBOR_PATH ".address", "has no way to it" },
+	{ "neighbour by our loopback",
+		BGP("\"neighbors\": [{\"address\": \"fd5f:0:0:ff00::1\", \"asn\": 7}]"), 4,
+		NEIGHBOR_PATH ".address", "has no way to it" },
+	{ "neighbour nowhere", BGP("\"neighbors\": [{\"address\": \"2001:db8::1\", \"asn\": 7}]"),
+		4, NEIGHBOR_PATH ".address", "subnet of one of its Ethernet ports" },
+	{ "neighbour twice", NEIGHBOR("},\n{\"address\": \"fd5f::0:2\", \"asn\": 8"), 5,
+		BGP_PATH ".neighbors[1].address", "duplicate neighbour" },
+	{ "AS zero", BGP("\"neighbors\": [{\"address\": \"fd5f::2\", \"asn\": 0}]"), 4,
+		NEIGHBOR_PATH ".asn", "must be 1 to" },
+	{ "hold of a second", NEIGHBOR(", \"hold\": \"1s\""), 4, NEIGHBOR_PATH ".hold",
+		"at least 3 s" },
+	{ "hold of parts", NEIGHBOR(", \"hold\": \"3500ms\""), 4, NEIGHBOR_PATH ".hold",
+		"whole seconds" },
+	{ "hold too long", NEIGHBOR(", \"hold\": \"65536s\""), 4, NEIGHBOR_PATH ".hold",
+		"out of bounds" },
+	{ "restart too long", NEIGHBOR(", \"graceful_restart\": \"4096s\""), 4,
+		NEIGHBOR_PATH ".graceful_restart", "out of bounds" },
+	{ "empty key", NEIGHBOR(", \"md5\": \"\""), 4, NEIGHBOR_PATH ".md5", "1 to 80" },
+	{ "long key", NEIGHBOR(", \"md5\": \"" LONG_NAME "\""), 4, NEIGHBOR_PATH ".md5",
+		"1 to 80" },
+	{ "key in UTF-8", NEIGHBOR(", \"md5\": \"\xc3\xbc\""), 4, NEIGHBOR_PATH ".md5",
+		"printable ASCII" },
+	{ "add-path word", NEIGHBOR(", \"add_path\": \"yes\""), 4, NEIGHBOR_PATH ".add_path",
+		"none, receive, send, both" },
+	{ "no path", NEIGHBOR(", \"max_paths\": 0"), 4, NEIGHBOR_PATH ".max_paths",
+		"must be 1 to" },
+	{ "rule without prefix", NEIGHBOR(", \"export\": [{}]"), 4, NEIGHBOR_PATH ".export[0]",
+		"\"prefix\" is missing" },
+	{ "prefix without length", NEIGHBOR(", \"import\": [{\"prefix\": \"2001:db8::\"}]"), 4,
+		RULE_PATH ".prefix", "must be a prefix" },
+	{ "prefix too long", NEIGHBOR(", \"import\": [{\"prefix\": \"2001:db8::/129\"}]"), 4,
+		RULE_PATH ".prefix", "must be a prefix" },
+	{ "prefix with host bits", NEIGHBOR(", \"import\": [{\"prefix\": \"2001:db8::/28\"}]"), 4,
+		RULE_PATH ".prefix", "no bit set" },
+	{ "ge below the prefix", RULE(", \"ge\": 31"), 4, RULE_PATH, "no prefix matches" },
+	{ "le below ge", RULE(", \"ge\": 48, \"le\": 47"), 4, RULE_PATH, "no prefix matches" },
+	{ "a denial that sets", RULE(", \"permit\": false, \"med\": 3"), 4, RULE_PATH,
+		"sets nothing" },
+	{ "originate without prefix", BGP("\"originate\": [{\"min_contributors\": 1}]"), 4,
+		BGP_PATH ".originate[0]", "\"prefix\" is missing" },
+	{ "originate an address", BGP("\"originate\": [{\"prefix\": \"fd5f::2/64\"}]"), 4,
+		BGP_PATH ".originate[0].prefix", "must be a prefix" },
+};
+
 static const struct bad wrong_names[] = {
 	{ "empty lab name", "{\"name\": \"\"}", 1, "name", "bad lab name \"\"" },
 	{ "lab name a/b", "{\"name\": \"a/b\"}", 1, "name", "bad lab name \"a/b\"" },
@@ -503,6 +586,7 @@ int main(void)
 	TRY_ALL(not_json);
 	TRY_ALL(wrong_values);
 	TRY_ALL(wrong_measures);
+	TRY_ALL(wrong_bgp);
 	TRY_ALL(wrong_names);
 	TRY_ALL(wrong_nodes);
 	TRY_ALL(wrong_links);

@@ -238,7 +238,7 @@ static const char *const good_files[] = { "topologies/mini.json", "topologies/l1
 	"topologies/figures.json", "topologies/l2-zone.json", "tests/topologies/forced.json",
 	"tests/topologies/region.json", "tests/topologies/ecmp.json",
 	"tests/topologies/explicit.json", "tests/topologies/beside.json",
-	"tests/topologies/miscabled.json" };
+	"tests/topologies/miscabled.json", "tests/topologies/bgp.json" };
 
 static bool same_ports(const struct topo *a, const struct topo *b)
 {
