@@ -412,6 +412,24 @@ bool bgp_changed(struct bgp *b, struct bgp_change *change)
 	return true;
 }
 
+bool bgp_peer_changed(struct bgp *b, uint32_t *peer, bool *up)
+{
+	while (b->news_first != NULL) {
+		struct bgp_peer *p = b->news_first;
+
+		b->news_first = p->news_next;
+		if (b->news_first == NULL)
+			b->news_last = NULL;
+		p->news = false;
+		if (p->up == p->told_up) /* both, since the last time */
+			continue;
+		p->told_up = *up = p->up;
+		*peer = p->number - 1u;
+		return true;
+	}
+	return false;
+}
+
 void bgp_peer_view(const struct bgp *b, uint32_t peer, dsf_instant now, struct bgp_peer_view *view)
 {
 	const struct bgp_peer *p = &b->peers[peer + 1];

@@ -168,6 +168,10 @@ struct bgp_change {
 /* The next prefix whose next hops are no longer what was told last; false when all was told. */
 bool bgp_changed(struct bgp *b, struct bgp_change *change);
 
+/* The next peer whose session is Established, or no longer, other than was told last; false when
+ * all was told. */
+bool bgp_peer_changed(struct bgp *b, uint32_t *peer, bool *up);
+
 /* One peer as it is. */
 struct bgp_peer_view {
 	const struct bgp_peer_config *config;

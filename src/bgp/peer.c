@@ -50,11 +50,24 @@ static void fail_prefixes(struct bgp_peer *p, dsf_instant now)
 
 /* ---- coming up and going down */
 
+static void note_news(struct bgp_peer *p)
+{
+	struct bgp *b = p->bgp;
+
+	if (p->news)
+		return;
+	p->news = true;
+	p->news_next = NULL;
+	*(b->news_last != NULL ? &b->news_last->news_next : &b->news_first) = p;
+	b->news_last = p;
+}
+
 static void go_up(struct bgp_peer *p, unsigned slot, dsf_instant now)
 {
 	const struct bgp_open *open = &p->session.slots[slot].peer;
 
 	p->up = true;
+	note_news(p);
 	p->slot = slot;
 	p->up_since = now;
 	p->id = open->id;
@@ -73,6 +86,7 @@ static void go_up(struct bgp_peer *p, unsigned slot, dsf_instant now)
 static void go_down(struct bgp_peer *p, dsf_instant now)
 {
 	p->up = false;
+	note_news(p);
 	if (p->group != NULL)
 		bgp_out_leave(p->bgp, p);
 	if (p->restart_ns == 0 || p->session.notified || !p->session.started) {

@@ -116,8 +116,9 @@ struct bgp_peer {
 	bool walk_is_refresh, walk_again;
 	uint64_t walk_version; /* what is newer isn't part of the walk */
 	/* work */
-	struct bgp_peer *ready_next;
+	struct bgp_peer *ready_next, *news_next;
 	bool ready;
+	bool news, told_up; /* in the list of that name; what was told last */
 	struct dsf_heap_entry timer;
 	uint64_t updates_received, updates_sent, refused, withdrawn_by_error, attributes_discarded,
 		looped, limit_reached;
@@ -141,6 +142,7 @@ struct bgp {
 	struct bgp_own *own;
 	struct bgp_group *groups;
 	struct bgp_peer *ready_first, *ready_last;
+	struct bgp_peer *news_first, *news_last; /* whose session came up or ended */
 	struct dsf_heap timers;
 	struct bgp_bundle *batch_first, *batch_last;      /* announced by the decision under way */
 	struct bgp_out *withdrawn_first, *withdrawn_last; /* and withdrawn */
