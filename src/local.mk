@@ -187,6 +187,11 @@ libnode_la_SOURCES += src/node/routed.c src/node/routed.h
 libnode_la_SOURCES += src/node/router.c src/node/router.h
 libnode_la_SOURCES += src/node/router_view.c
 libnode_la_SOURCES += src/node/row.h
+libnode_la_SOURCES += src/node/routing.c src/node/routing.h
+libnode_la_SOURCES += src/node/routing_config.c
+libnode_la_SOURCES += src/node/routing_state.h
+libnode_la_SOURCES += src/node/routing_stream.c
+libnode_la_SOURCES += src/node/routing_view.c
 libnode_la_SOURCES += src/node/sessions.c
 
 noinst_LTLIBRARIES += libview.la

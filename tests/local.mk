@@ -93,6 +93,7 @@ UNIT_TESTS += tests/unit/node_queue
 UNIT_TESTS += tests/unit/node_report
 UNIT_TESTS += tests/unit/node_drill
 UNIT_TESTS += tests/unit/node_router
+UNIT_TESTS += tests/unit/node_routing
 UNIT_TESTS += tests/unit/node_switch
 
 # view

@@ -34,6 +34,9 @@
 	X(FSDB_DOWN, "destination", "")                                                            \
 	X(FSDB_REJECTED, "destination", "count")                                                   \
 	X(FSDB_STALE, "destination", "")                                                           \
+	X(BGP_UP, "neighbor", "")                                                                  \
+	X(BGP_DOWN, "neighbor", "")                                                                \
+	X(ROUTE_CHANGED, "prefix", "next_hops")                                                    \
 	X(PACKET_LOST, "source", "sequence")                                                       \
 	X(VOQ_DROPPED, "system_port", "packets")                                                   \
 	X(WATCHDOG_DROPPED, "system_port", "packets")                                              \

@@ -98,7 +98,10 @@ const struct cli_command cmd_show = {
 		"  ndp                          neighbours, local and remote\n"
 		"  dsf subscription             sessions between interface nodes\n"
 		"  fsdb                         what each publishes, as every other has it\n"
-		"  route                        prefixes\n"
+		"  bgp summary                  BGP neighbours and how many routes they told\n"
+		"  bgp neighbors                all that is known of them\n"
+		"  bgp table                    every path of every prefix\n"
+		"  route                        prefixes and where they lead\n"
 		"  port                         ports with their counters\n"
 		"  counters                     counters of nodes\n"
 		"  nic, paths, qp               hosts: NICs, paths and streams of connections",

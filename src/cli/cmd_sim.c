@@ -240,17 +240,30 @@ static void count_session(void *user, const struct node_row *row)
 	struct tally *tally = user;
 
 	tally->expected++;
-	tally->established += row->fsdb_session.state == FSDB_ESTABLISHED;
+	tally->established += row->query == NODE_QUERY_BGP_PEER
+				      ? row->bgp_peer.view->state == BGP_ESTABLISHED
+				      : row->fsdb_session.state == FSDB_ESTABLISHED;
 }
 
-/* As `status` has them; none where the simulator takes neighbours from the lab file. */
-static cJSON *sessions_object(const struct tally *fsdb)
+static bool add_sessions(
+	const struct session *s, cJSON *sessions, const char *key, enum node_query query)
 {
-	cJSON *o = cJSON_CreateObject(), *counts = cJSON_CreateObject();
+	cJSON *counts = cJSON_CreateObject();
+	struct tally tally = { 0 };
 
-	if (view_json_add(o, "fsdb", counts) &&
-		view_json_add_u64(counts, "established", fsdb->established) &&
-		view_json_add_u64(counts, "expected", fsdb->expected))
+	sim_view(s->sim, TOPO_NONE, query, TOPO_NONE, count_session, &tally);
+	return view_json_add(sessions, key, counts) &&
+	       view_json_add_u64(counts, "established", tally.established) &&
+	       view_json_add_u64(counts, "expected", tally.expected);
+}
+
+/* As `status` has them; none of FSDB where the simulator takes neighbours from the lab file. */
+static cJSON *sessions_object(const struct session *s)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	if (add_sessions(s, o, "fsdb", NODE_QUERY_FSDB_SESSION) &&
+		add_sessions(s, o, "bgp", NODE_QUERY_BGP_PEER))
 		return o;
 	cJSON_Delete(o);
 	return NULL;
@@ -264,17 +277,15 @@ static bool summarize(struct session *s)
 	char *text = NULL, converged[64] = "";
 	bool broken = !dsf_time_is_never(s->failed_at);
 	uint64_t converged_ns = dsf_time_since(s->failed_at, s->changed_at);
-	struct tally fsdb = { 0 };
 	bool made;
 
-	sim_view(s->sim, TOPO_NONE, NODE_QUERY_FSDB_SESSION, TOPO_NONE, count_session, &fsdb);
 	made = o != NULL && view_json_add_bool(o, "ready", sim_ready(s->sim)) &&
 	       view_json_add_u64(o, "now_ns", sim_now(s->sim).ns) &&
 	       (broken ? view_json_add_u64(o, "converged_ns", converged_ns)
 		       : view_json_add_text(o, "converged_ns", NULL)) &&
 	       view_json_add_u64(o, "events", stats.events) &&
 	       view_json_add_u64(o, "frames", stats.frames) &&
-	       view_json_add(o, "sessions", sessions_object(&fsdb)) &&
+	       view_json_add(o, "sessions", sessions_object(s)) &&
 	       view_json_add(o, "trace_hash", hash_value(sim_hash(s->sim)));
 
 	if (broken)

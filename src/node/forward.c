@@ -75,7 +75,7 @@ int node_forward_init(struct node_interface *n, const struct node_config *config
 
 	if (promised == NULL) {
 		err = node_neighbors_init(&n->promised, n->memory, n->topo, n->self->plane,
-			n->self->building, !config->streams);
+			n->self->building, !config->streams || config->promised);
 		promised = &n->promised;
 	}
 	ip_neighbor_init(&n->neighbors, n->memory, promised);
@@ -84,9 +84,26 @@ int node_forward_init(struct node_interface *n, const struct node_config *config
 	return err;
 }
 
+/* Is a system port ours, or of a switch that the fabric reaches? */
+static bool is_reached(const struct node_interface *n, uint32_t system_port)
+{
+	uint32_t target = system_port / TOPO_PORTS_PER_SWITCH;
+
+	return target == n->self->switch_index || dsf_bitset_has(n->cells.reach.any, target);
+}
+
 bool node_forward_knows(const struct node_interface *n, const struct ip_neighbor *neighbor)
 {
 	return neighbor->local || neighbor->owner != n->index;
+}
+
+bool node_forward_usable(void *user, const struct dsf_ip6 *address)
+{
+	const struct node_interface *n = user;
+	const struct ip_neighbor *e = ip_neighbor_lookup(&n->neighbors, address);
+
+	return e != NULL && e->state != IP_NEIGHBOR_INCOMPLETE && node_forward_knows(n, e) &&
+	       is_reached(n, e->system_port);
 }
 
 static void learn(struct node_interface *n, const struct ip_ndp_change *change, dsf_instant now)
@@ -101,6 +118,7 @@ static void learn(struct node_interface *n, const struct ip_ndp_change *change, 
 	/* A full table keeps what it has; the packet path then resolves again and counts. */
 	(void)ip_neighbor_set(&n->neighbors, &neighbor);
 	node_sessions_neighbor(n, change, now);
+	node_routing_look(n->routing, &change->address, now);
 }
 
 void node_forward_settle(struct node_interface *n, dsf_instant now)
@@ -139,9 +157,8 @@ static int enqueue(struct node_interface *n, struct fabric_packet *packet,
 {
 	struct fabric_voq_key key = { to->system_port, packet->class };
 	uint16_t target = (uint16_t)(to->system_port / TOPO_PORTS_PER_SWITCH);
-	bool reachable =
-		target == n->self->switch_index || dsf_bitset_has(n->cells.reach.any, target);
-	struct fabric_voq *q = fabric_voq_get(&n->voqs, key, target, reachable, now);
+	struct fabric_voq *q =
+		fabric_voq_get(&n->voqs, key, target, is_reached(n, to->system_port), now);
 
 	packet->system_port = to->system_port;
 	packet->source = (uint16_t)n->self->switch_index;
@@ -152,16 +169,20 @@ static int enqueue(struct node_interface *n, struct fabric_packet *packet,
 	return fabric_voq_push(&n->voqs, q, packet, now);
 }
 
-/* The neighbour of a destination; resolves one that should be behind a port of ours. */
+/* The neighbour to which a packet goes: its destination, or the next hop of its route. Resolves one
+ * that should be behind a port of ours. */
 static const struct ip_neighbor *find_neighbor(
-	struct node_interface *n, const struct dsf_ip6 *destination, dsf_instant now, int *err)
+	struct node_interface *n, const struct ip_packet *p, dsf_instant now, int *err)
 {
-	const struct ip_neighbor *to = ip_neighbor_lookup(&n->neighbors, destination);
+	const struct ip_neighbor *to = ip_neighbor_lookup(&n->neighbors, &p->destination);
+	struct dsf_ip6 next_hop;
 
 	if (to != NULL && to->state != IP_NEIGHBOR_INCOMPLETE && node_forward_knows(n, to))
 		return to;
-	*err = node_edge_resolve(&n->edge, destination, now);
-	return NULL;
+	*err = node_edge_resolve(&n->edge, &p->destination, now);
+	if (*err != -DSF_E_NOROUTE || !node_routing_find(n->routing, p, &next_hop))
+		return NULL;
+	return ip_neighbor_lookup(&n->neighbors, &next_hop);
 }
 
 int node_forward_input(
@@ -175,7 +196,7 @@ int node_forward_input(
 
 	if (err <= 0)
 		return err;
-	to = find_neighbor(n, &p.destination, now, &err);
+	to = find_neighbor(n, &p, now, &err);
 	if (to == NULL) {
 		if (err == -DSF_E_NOROUTE)
 			node_edge_answer(&n->edge, port, IP_ICMP_NO_ROUTE, &p, frame, 0, now);

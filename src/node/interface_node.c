@@ -99,6 +99,20 @@ static void tell_ports(struct node_interface *n, dsf_instant now)
 		now);
 }
 
+static int init_routing(struct node_interface *n, const struct node_config *config, dsf_instant now)
+{
+	struct node_routing_config routing = { .topo = n->topo,
+		.index = n->index,
+		.memory = n->memory,
+		.trace = n->trace,
+		.seed = config->seed,
+		.control_dilation = config->control_dilation,
+		.usable = node_forward_usable,
+		.user = n };
+
+	return node_routing_new(&n->routing, &routing, now);
+}
+
 struct node_interface *node_interface_new(const struct node_config *config, dsf_instant now)
 {
 	struct node_interface *n = dsf_memory_new(config->memory, sizeof(*n));
@@ -126,6 +140,8 @@ struct node_interface *node_interface_new(const struct node_config *config, dsf_
 	}
 	if (err == 0)
 		err = node_sessions_init(n, config);
+	if (err == 0 && config->streams)
+		err = init_routing(n, config, now);
 	if (err < 0) {
 		node_interface_free(n);
 		return NULL;
@@ -137,6 +153,7 @@ void node_interface_free(struct node_interface *n)
 {
 	const struct dsf_memory *memory = n->memory;
 
+	node_routing_free(n->routing);
 	node_sessions_close(n);
 	if (n->credits.ports != NULL) {
 		ip_neighbor_close(&n->neighbors);
@@ -336,6 +353,8 @@ static void destinations_changed(struct node_interface *n, dsf_instant now)
 		node_sessions_reachable(n, destination, now);
 		changed = true;
 	}
+	if (changed)
+		node_routing_look_all(n->routing, now);
 	/* A link may come or go without changing whom we reach; capacity changes all the same. */
 	if (!changed && n->active_links == n->cells.reach.active_count)
 		return;
@@ -362,7 +381,7 @@ static void settle(struct node_interface *n, dsf_instant now)
 		fabric_voqs_unblock(&n->voqs);
 	n->cells.resumed = false;
 	node_forward_settle(n, now);
-	node_sessions_settle(n);
+	node_sessions_settle(n, now);
 	while ((packet = fabric_packet_queue_pop(&n->reasm.done)) != NULL)
 		deliver(n, packet, now);
 	while ((packet = fabric_packet_queue_pop(&n->reasm.lost)) != NULL) {
@@ -455,6 +474,7 @@ dsf_instant node_interface_deadline(const struct node_interface *n)
 	at = dsf_time_min(at, fabric_voqs_deadline(&n->voqs));
 	at = dsf_time_min(at, fabric_credits_deadline(&n->credits));
 	at = dsf_time_min(at, fabric_reasm_deadline(&n->reasm));
+	at = dsf_time_min(at, node_routing_deadline(n->routing));
 	if (n->fsdb != NULL)
 		at = dsf_time_min(at, fsdb_mesh_deadline(n->fsdb));
 	return dsf_time_min(at, node_edge_deadline(&n->edge));
@@ -477,6 +497,7 @@ void node_interface_expire(struct node_interface *n, dsf_instant now)
 	node_edge_expire(&n->edge, now);
 	if (n->fsdb != NULL)
 		fsdb_mesh_expire(n->fsdb, now);
+	node_routing_expire(n->routing, now);
 	settle(n, now);
 }
 
@@ -497,7 +518,8 @@ bool node_interface_output(struct node_interface *n, struct node_output *out, ds
 		if (node_cells_output(&n->cells, out, now))
 			return true;
 		if (!refill(n, now))
-			return node_sessions_output(n, out, now);
+			return node_sessions_output(n, out, now) ||
+			       node_routing_output(n->routing, out, now);
 	}
 	out->buffer = (void *)((uintptr_t)out->buffer | PACKET_TAG);
 	return true;
@@ -515,42 +537,54 @@ void node_interface_frame_done(struct node_interface *n, void *buffer)
 int node_interface_stream_accept(
 	struct node_interface *n, const struct node_stream_ends *ends, dsf_instant now)
 {
-	if (n->fsdb == NULL || ends->local_port != FSDB_PORT ||
-		!dsf_ip6_equal(&ends->local, &n->self->loopback))
+	if (ends->local_port != FSDB_PORT)
+		return node_routing_accept(n->routing, ends, now);
+	if (n->fsdb == NULL || !dsf_ip6_equal(&ends->local, &n->self->loopback))
 		return -DSF_E_UNKNOWN;
 	return fsdb_mesh_accept(n->fsdb, &ends->remote, now);
 }
 
 void node_interface_stream_connected(struct node_interface *n, uint32_t stream, dsf_instant now)
 {
-	if (n->fsdb != NULL)
+	if (stream & NODE_ROUTING_STREAM)
+		node_routing_connected(n->routing, stream, now);
+	else if (n->fsdb != NULL)
 		fsdb_mesh_connected(n->fsdb, stream, now);
 }
 
 void node_interface_stream_input(struct node_interface *n, uint32_t stream, const uint8_t *bytes,
 	uint32_t size, dsf_instant now)
 {
-	int err =
-		n->fsdb == NULL ? -DSF_E_STATE : fsdb_mesh_input(n->fsdb, stream, bytes, size, now);
+	int err;
 
+	if (stream & NODE_ROUTING_STREAM) {
+		node_routing_input(n->routing, stream, bytes, size, now);
+		return;
+	}
+	err = n->fsdb == NULL ? -DSF_E_STATE : fsdb_mesh_input(n->fsdb, stream, bytes, size, now);
 	if (err < 0)
 		node_count_error(n->edge.errors, err);
-	node_sessions_settle(n);
+	node_sessions_settle(n, now);
 }
 
-void node_interface_stream_writable(struct node_interface *n, uint32_t stream, uint32_t room)
+void node_interface_stream_writable(
+	struct node_interface *n, uint32_t stream, uint32_t room, dsf_instant now)
 {
-	if (n->fsdb != NULL)
+	if (stream & NODE_ROUTING_STREAM)
+		node_routing_writable(n->routing, stream, room, now);
+	else if (n->fsdb != NULL)
 		fsdb_mesh_writable(n->fsdb, stream, room);
 }
 
 void node_interface_stream_closed(
 	struct node_interface *n, uint32_t stream, bool reset, dsf_instant now)
 {
-	if (n->fsdb == NULL)
-		return;
-	fsdb_mesh_closed(n->fsdb, stream, reset, now);
-	node_sessions_settle(n);
+	if (stream & NODE_ROUTING_STREAM) {
+		node_routing_closed(n->routing, stream, now);
+	} else if (n->fsdb != NULL) {
+		fsdb_mesh_closed(n->fsdb, stream, reset, now);
+		node_sessions_settle(n, now);
+	}
 }
 
 int node_interface_command(
@@ -576,5 +610,6 @@ int node_interface_command(
 
 bool node_interface_ready(const struct node_interface *n)
 {
-	return node_edge_ready(&n->edge) && node_cells_ready(&n->cells) && node_sessions_ready(n);
+	return node_edge_ready(&n->edge) && node_cells_ready(&n->cells) && node_sessions_ready(n) &&
+	       node_routing_ready(n->routing);
 }

@@ -13,6 +13,9 @@
  * Whom it learns of on its own ports it publishes, and what is behind the ports of others it hears,
  * over FSDB (sessions.c). The ways to the addresses of all interface nodes are static: by them the
  * sessions' streams go.
+ *
+ * What is no neighbour of the virtual switch goes by BGP's routes (routing.h), whose next hops are
+ * neighbours: straight to the port of another switch behind which one is.
  */
 #ifndef DSF_NODE_INTERFACE_NODE_H
 #define DSF_NODE_INTERFACE_NODE_H
@@ -23,6 +26,7 @@
 #include "ip/neighbor.h"
 #include "node/cells.h"
 #include "node/edge.h"
+#include "node/routing.h"
 
 /* The last of a switch's 64 system ports. */
 #define NODE_SYSTEM_PORT_INBAND (TOPO_PORTS_PER_SWITCH - 1u)
@@ -44,6 +48,7 @@ struct node_interface {
 	struct fsdb_mesh *fsdb; /* NULL: the driver carries no streams */
 	struct fsdb_peer *fsdb_peers;
 	uint32_t fsdb_peers_count;
+	struct node_routing *routing; /* NULL: no streams, or nobody to speak BGP with */
 	/* Neighbours behind other switches that the lab file promises: all, and those imported. */
 	uint32_t remote_expected, remote_count;
 	uint32_t active_links; /* when credits were last told what the fabric can deliver */
@@ -63,14 +68,15 @@ int node_interface_stream_accept(
 void node_interface_stream_connected(struct node_interface *n, uint32_t stream, dsf_instant now);
 void node_interface_stream_input(struct node_interface *n, uint32_t stream, const uint8_t *bytes,
 	uint32_t size, dsf_instant now);
-void node_interface_stream_writable(struct node_interface *n, uint32_t stream, uint32_t room);
+void node_interface_stream_writable(
+	struct node_interface *n, uint32_t stream, uint32_t room, dsf_instant now);
 void node_interface_stream_closed(
 	struct node_interface *n, uint32_t stream, bool reset, dsf_instant now);
 int node_interface_command(
 	struct node_interface *n, const struct node_command *command, dsf_instant now);
 bool node_interface_ready(const struct node_interface *n);
 void node_interface_view(const struct node_interface *n, enum node_query query, uint32_t filter,
-	node_row_fn row_fn, void *user);
+	node_row_fn row_fn, void *user, dsf_instant now);
 
 /* sessions.c: FSDB. 0, or -DSF_E_NOMEM. */
 int node_sessions_init(struct node_interface *n, const struct node_config *config);
@@ -84,7 +90,7 @@ void node_sessions_neighbor(
 void node_sessions_reachable(struct node_interface *n, uint32_t destination, dsf_instant now);
 
 /* sessions.c: news of others into the neighbour table. */
-void node_sessions_settle(struct node_interface *n);
+void node_sessions_settle(struct node_interface *n, dsf_instant now);
 
 /* sessions.c: the next stream to open, write or close. */
 bool node_sessions_output(struct node_interface *n, struct node_output *out, dsf_instant now);
@@ -106,6 +112,9 @@ int node_forward_init(struct node_interface *n, const struct node_config *config
 
 /* forward.c: what is behind ports of our own is known when it was heard, not by promise. */
 bool node_forward_knows(const struct node_interface *n, const struct ip_neighbor *neighbor);
+
+/* forward.c: can an address be sent to now, as neighbour of the virtual switch? user: the node. */
+bool node_forward_usable(void *user, const struct dsf_ip6 *address);
 
 /* forward.c: NDP's news into the neighbour table, NDP's frames out. */
 void node_forward_settle(struct node_interface *n, dsf_instant now);

@@ -112,7 +112,7 @@ static void view_neighbors(const struct node_interface *n, node_row_fn row_fn, v
 }
 
 void node_interface_view(const struct node_interface *n, enum node_query query, uint32_t filter,
-	node_row_fn row_fn, void *user)
+	node_row_fn row_fn, void *user, dsf_instant now)
 {
 	switch (query) {
 	case NODE_QUERY_PORT: view_ports(n, row_fn, user); break;
@@ -124,10 +124,16 @@ void node_interface_view(const struct node_interface *n, enum node_query query, 
 	case NODE_QUERY_NDP: view_neighbors(n, row_fn, user); break;
 	case NODE_QUERY_FSDB_SESSION:
 	case NODE_QUERY_FSDB: node_sessions_view(n, query, row_fn, user); break;
-	case NODE_QUERY_ROUTE: node_edge_view_routes(&n->edge, row_fn, user); break;
+	case NODE_QUERY_BGP_PEER:
+	case NODE_QUERY_BGP_TABLE: node_routing_view(n->routing, query, row_fn, user, now); break;
+	case NODE_QUERY_ROUTE:
+		node_edge_view_routes(&n->edge, row_fn, user);
+		node_routing_view(n->routing, query, row_fn, user, now);
+		break;
 	case NODE_QUERY_READY:
 		node_edge_view_missing(&n->edge, row_fn, user);
 		node_sessions_view(n, query, row_fn, user);
+		node_routing_view(n->routing, query, row_fn, user, now);
 		node_cells_view(&n->cells, query, filter, row_fn, user);
 		break;
 	case NODE_QUERY_NIC:

@@ -184,9 +184,8 @@ void node_stream_input(
 
 void node_stream_writable(struct node *n, uint32_t stream, uint32_t room, dsf_instant now)
 {
-	(void)now;
 	if (n->kind == KIND_INTERFACE)
-		node_interface_stream_writable(n->interface, stream, room);
+		node_interface_stream_writable(n->interface, stream, room, now);
 }
 
 void node_stream_closed(struct node *n, uint32_t stream, bool reset, dsf_instant now)
@@ -219,7 +218,9 @@ void node_view(const struct node *n, enum node_query query, uint32_t filter, nod
 	void *user, dsf_instant now)
 {
 	switch (n->kind) {
-	case KIND_INTERFACE: node_interface_view(n->interface, query, filter, row_fn, user); break;
+	case KIND_INTERFACE:
+		node_interface_view(n->interface, query, filter, row_fn, user, now);
+		break;
 	case KIND_FABRIC: node_fabric_view(n->fabric, query, filter, row_fn, user); break;
 	case KIND_ROUTER: node_router_view(n->router, query, row_fn, user); break;
 	case KIND_HOST: node_host_view(n->host, query, filter, row_fn, user, now); break;

@@ -73,9 +73,11 @@ struct node_config {
 	/* What the lab file promises of this node's plane and building, shared by all its switches
 	 * (node_neighbors_init); outlives the node. NULL: it makes its own. */
 	const struct ip_neighbor_table *neighbors;
-	/* The driver carries streams: neighbours behind other switches come over FSDB. Else the lab
-	 * file's promise stands for them. */
+	/* The driver carries streams: BGP runs, and neighbours behind other switches come over
+	 * FSDB. Without them, or where that is asked for, the lab file's promise stands for them.
+	 */
 	bool streams;
+	bool promised;
 	bool simulated; /* host: answer NDP and ping itself; payload by name */
 	/* Least values of timers in fabric ns, so that a live machine's noise doesn't fire them; 0
 	 * in the simulator. The longer of these and the topology's value holds. */
@@ -241,6 +243,8 @@ enum node_query {
 	NODE_QUERY_NDP,
 	NODE_QUERY_FSDB_SESSION,
 	NODE_QUERY_FSDB,
+	NODE_QUERY_BGP_PEER,
+	NODE_QUERY_BGP_TABLE,
 	NODE_QUERY_ROUTE,
 	NODE_QUERY_NIC,
 	NODE_QUERY_PATHS,

@@ -54,19 +54,14 @@ static void view_routes(const struct node_router *r, node_row_fn row_fn, void *u
 
 	node_edge_view_routes(&r->edge, row_fn, user);
 	while (ip_route_next(&r->routes, &prefix, &length, &value)) {
-		const struct ip_hops_set *set;
-
 		if ((value & NODE_ROUTER_CONNECTED) != 0)
 			continue;
-		set = ip_hops_get(&r->hops, value);
 		row.route = (struct node_row_route){ .prefix = prefix,
 			.prefix_length = (uint8_t)length,
 			.origin = "bgp",
 			.system_port = TOPO_NONE,
 			.port = TOPO_NONE,
-			.hops = set->hops,
-			.hops_count = set->count,
-			.hops_usable = set->usable };
+			.set = ip_hops_get(&r->hops, value) };
 		row_fn(user, &row);
 	}
 }
@@ -86,6 +81,8 @@ void node_router_view(
 	case NODE_QUERY_SYSTEM_PORT:
 	case NODE_QUERY_FSDB_SESSION:
 	case NODE_QUERY_FSDB:
+	case NODE_QUERY_BGP_PEER:
+	case NODE_QUERY_BGP_TABLE:
 	case NODE_QUERY_NIC:
 	case NODE_QUERY_PATHS:
 	case NODE_QUERY_QP:

@@ -12,8 +12,10 @@
 #include "base/address.h"
 #include "base/err.h"
 #include "base/histogram.h"
+#include "bgp/bgp.h"
 #include "fabric/balance.h"
 #include "fsdb/session.h"
+#include "ip/hops.h"
 #include "node/node.h"
 
 /* Why a switch is drained. */
@@ -131,15 +133,30 @@ struct node_row_fsdb {
 	const struct fsdb_record *record;
 };
 
+/* A neighbour of BGP. */
+struct node_row_bgp_peer {
+	struct dsf_ip6 address, local;
+	uint32_t peer;              /* node at the other end */
+	bool internal;              /* of our own AS */
+	bool derived;               /* it follows from the topology */
+	dsf_instant established_at; /* DSF_NEVER: it isn't */
+	const struct bgp_peer_view *view;
+};
+
+/* A path of BGP's table. */
+struct node_row_bgp_path {
+	struct dsf_ip6 from; /* all zero: our own */
+	uint32_t peer;       /* node it came from; TOPO_NONE */
+	const struct bgp_row *row;
+};
+
 struct node_row_route {
 	struct dsf_ip6 prefix;
 	uint8_t prefix_length;
-	const char *origin;   /* "connected", "static", … */
-	uint32_t system_port; /* TOPO_NONE: a prefix of local ports, or several */
-	uint32_t port;        /* connected: its number; else TOPO_NONE */
-	/* Of a set: all, and how many of them can be used now. NULL: connected. */
-	const struct dsf_ip6 *hops;
-	uint32_t hops_count, hops_usable;
+	const char *origin;            /* "connected", "bgp" */
+	uint32_t system_port;          /* of a connected one, where there is one; else TOPO_NONE */
+	uint32_t port;                 /* connected: its number; else TOPO_NONE */
+	const struct ip_hops_set *set; /* next hops; NULL: connected */
 };
 
 struct node_row_nic {
@@ -203,6 +220,8 @@ struct node_row {
 		struct node_row_neighbor neighbor;
 		struct node_row_fsdb_session fsdb_session;
 		struct node_row_fsdb fsdb;
+		struct node_row_bgp_peer bgp_peer;
+		struct node_row_bgp_path bgp_path;
 		struct node_row_route route;
 		struct node_row_nic nic;
 		struct node_row_path path;

@@ -88,7 +88,7 @@ int node_sessions_init(struct node_interface *n, const struct node_config *confi
 		.timers = fsdb_mesh_timers(config->control_dilation) };
 	int err = 0;
 
-	if (config->streams)
+	if (config->streams && !config->promised)
 		err = find_peers(n);
 	if (err < 0 || n->fsdb_peers_count == 0)
 		return err;
@@ -193,7 +193,7 @@ static void import_neighbor(struct node_interface *n, const struct fsdb_change *
 		node_count_error(n->edge.errors, -DSF_E_FULL);
 }
 
-void node_sessions_settle(struct node_interface *n)
+void node_sessions_settle(struct node_interface *n, dsf_instant now)
 {
 	struct fsdb_change change;
 
@@ -201,6 +201,7 @@ void node_sessions_settle(struct node_interface *n)
 		forget_neighbor(n, &change.address);
 		if (change.present)
 			import_neighbor(n, &change);
+		node_routing_look(n->routing, &change.address, now);
 	}
 }
 

@@ -10,6 +10,7 @@
 #include "ip/neighbor.h"
 #include "sim/queue.h"
 #include "sim/stream.h"
+#include "topo/bgp.h"
 #include "topo/memory.h"
 
 #define FRAMES_SLAB 512u
@@ -54,7 +55,8 @@ struct sim {
 	uint64_t seed;
 	const struct dsf_trace *trace;
 	uint32_t control_dilation;
-	bool sessions; /* FSDB runs; else the lab file tells of neighbours */
+	bool streams; /* FSDB and BGP run */
+	bool fsdb;    /* it does; else the lab file tells of neighbours */
 	struct sim_device *devices;
 	struct sim_link *links;
 	struct sim_queue queue;    /* frames on their way: pointers */
@@ -508,7 +510,7 @@ static const struct ip_neighbor_table *neighbors_of(struct sim *s, const struct 
 		return &found->table;
 	found = calloc(1, sizeof(*found));
 	if (found == NULL || node_neighbors_init(&found->table, &topo_memory, s->topo, n->plane,
-				     n->building, !s->sessions) < 0) {
+				     n->building, !s->fsdb) < 0) {
 		free(found);
 		return NULL;
 	}
@@ -529,7 +531,8 @@ static struct node *make_node(struct sim *s, uint32_t index)
 		.trace = s->trace,
 		.seed = s->seed,
 		.control_dilation = s->control_dilation,
-		.streams = s->sessions,
+		.streams = s->streams,
+		.promised = !s->fsdb,
 		.simulated = true };
 
 	return node_new(&config, s->now);
@@ -563,6 +566,15 @@ static void owner_closed(void *user, uint32_t stream, bool reset, dsf_instant no
 	node_stream_closed(user, stream, reset, now);
 }
 
+static bool has_streams(const struct sim *s, uint32_t index)
+{
+	struct topo_bgp_walk walk = { 0 };
+	struct topo_bgp_peer peer;
+
+	return (s->fsdb && topo_is_interface_node(s->topo->nodes[index].role)) ||
+	       (s->streams && topo_bgp_next(s->topo, index, &walk, &peer));
+}
+
 /* 0, or -ENOMEM and the device is dead. */
 static int make_device(struct sim *s, uint32_t index)
 {
@@ -574,7 +586,7 @@ static int make_device(struct sim *s, uint32_t index)
 	d->node = make_node(s, index);
 	if (d->node == NULL)
 		return -ENOMEM;
-	if (!s->sessions || !topo_is_interface_node(s->topo->nodes[index].role))
+	if (!has_streams(s, index))
 		return 0;
 	owner.user = d->node;
 	d->streams = sim_streams_new(&topo_memory, &owner, life);
@@ -664,7 +676,8 @@ struct sim *sim_new(const struct sim_config *config)
 	s->seed = config->seed;
 	s->trace = config->trace;
 	s->control_dilation = config->control_dilation > 0 ? config->control_dilation : 1;
-	s->sessions = count_pairs(s->topo) <= config->sessions_max;
+	s->streams = config->sessions_max > 0;
+	s->fsdb = s->streams && count_pairs(s->topo) <= config->sessions_max;
 	dsf_pool_init(&s->frames, &topo_memory, sizeof(struct sim_frame), FRAMES_SLAB, FRAMES_MAX);
 	dsf_heap_init(&s->deadlines, &topo_memory);
 	s->devices = calloc(s->topo->nodes_count, sizeof(*s->devices));

@@ -176,13 +176,13 @@ static void add_neighbor(struct text *x, const struct topo *t, const struct topo
 
 	add(x, "{\"address\": \"%s\", \"asn\": %u, \"passive\": %s",
 		dsf_ip6_text(&b->address, text), b->asn, b->passive ? "true" : "false");
-	add(x, ", \"hold\": %" PRIu64, b->hold_s * NS_PER_S);
+	add(x, ", \"hold\": %" PRIu64, (uint64_t)(b->hold_s * NS_PER_S));
 	if (b->md5[0] != '\0')
 		add_quoted(x, "md5", b->md5);
 	add(x,
 		", \"add_path\": \"%s\", \"max_paths\": %u, \"graceful_restart\": %" PRIu64
 		", \"next_hop_self\": %s",
-		add_path_name(b->add_path), b->paths_max, b->restart_s * NS_PER_S,
+		add_path_name(b->add_path), b->paths_max, (uint64_t)(b->restart_s * NS_PER_S),
 		b->next_hop_self ? "true" : "false");
 	add_policy(x, t, "import", &b->import);
 	add_policy(x, t, "export", &b->export);

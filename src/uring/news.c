@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/bitset.h"
+#include "base/cursor.h"
+#include "topo/bgp.h"
 #include "uring/process.h"
 
 #define TOKENS_BURST      200u
@@ -166,6 +168,9 @@ static const char *name_of(enum dsf_event_kind kind)
 	case DSF_EVENT_FSDB_DOWN: return "fsdb_down";
 	case DSF_EVENT_FSDB_REJECTED: return "fsdb_rejected";
 	case DSF_EVENT_FSDB_STALE: return "fsdb_stale";
+	case DSF_EVENT_BGP_UP: return "bgp_up";
+	case DSF_EVENT_BGP_DOWN: return "bgp_down";
+	case DSF_EVENT_ROUTE_CHANGED: return "route_changed";
 	case DSF_EVENT_WATCHDOG_DROPPED: return "watchdog_dropped";
 	case DSF_EVENT_PATH_SUSPECT: return "path_suspect";
 	case DSF_EVENT_PATH_DEAD: return "path_dead";
@@ -183,7 +188,31 @@ static const char *name_of(enum dsf_event_kind kind)
 	return NULL;
 }
 
-/* The event's numbers; ports and destinations by name. */
+/* A neighbour of BGP by its number. */
+static void print_neighbor(struct uring_process *p, uint64_t number)
+{
+	char address[DSF_IP6_TEXT_MAX];
+	struct topo_bgp_walk walk = { 0 };
+	struct topo_bgp_peer peer;
+
+	for (uint64_t i = 0; i <= number; i++)
+		if (!topo_bgp_next(p->topo, p->config.index, &walk, &peer))
+			return;
+	uring_text_print(&p->control.next, ",\"peer\":\"%s\",\"peer_node\":\"%s\"",
+		dsf_ip6_text(&peer.address, address), p->topo->nodes[peer.node].name);
+}
+
+/* The upper half of an address, where prefixes differ. */
+static void print_prefix(struct uring_process *p, uint64_t value)
+{
+	struct dsf_ip6 prefix = { { 0 } };
+	char text[DSF_IP6_TEXT_MAX];
+
+	dsf_store_be64(prefix.bytes, value);
+	uring_text_print(&p->control.next, ",\"prefix\":\"%s\"", dsf_ip6_text(&prefix, text));
+}
+
+/* The event's numbers; ports, destinations and the like by name. */
 static void print_number(struct uring_process *p, const char *name, uint64_t value)
 {
 	struct uring_text *t = &p->control.next;
@@ -196,6 +225,10 @@ static void print_number(struct uring_process *p, const char *name, uint64_t val
 	else if (strcmp(name, "destination") == 0 && value < p->topo->switches_count)
 		uring_text_print(t, ",\"destination\":\"%s\"",
 			p->topo->nodes[p->topo->switch_node[value]].name);
+	else if (strcmp(name, "neighbor") == 0)
+		print_neighbor(p, value);
+	else if (strcmp(name, "prefix") == 0)
+		print_prefix(p, value);
 	else
 		uring_text_print(t, ",\"%s\":%llu", name, (unsigned long long)value);
 }

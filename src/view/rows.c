@@ -1,6 +1,7 @@
 #include "view/rows.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/bitset.h"
 #include "base/err.h"
@@ -391,33 +392,165 @@ static bool fsdb_row(cJSON *o, const struct topo *t, const struct node_row_fsdb 
 	       view_json_add_text(o, "liveness", r->stale ? "STALE" : "LIVE");
 }
 
-static cJSON *addresses(const struct dsf_ip6 *all, uint32_t count)
+static bool add_prefix(cJSON *o, const struct dsf_ip6 *prefix, uint8_t length)
+{
+	char address[DSF_IP6_TEXT_MAX], text[DSF_IP6_TEXT_MAX + 4];
+
+	snprintf(text, sizeof(text), "%s/%u", dsf_ip6_text(prefix, address), length);
+	return view_json_add_text(o, "prefix", text);
+}
+
+/* Next hops that can be sent to, or those that can't. */
+static cJSON *next_hops(const struct ip_hops_set *set, bool usable)
 {
 	cJSON *array = cJSON_CreateArray();
 	char text[DSF_IP6_TEXT_MAX];
 
-	for (uint32_t i = 0; array != NULL && i < count; i++) {
-		if (!view_json_append(array, cJSON_CreateString(dsf_ip6_text(&all[i], text)))) {
-			cJSON_Delete(array);
-			return NULL;
-		}
+	for (uint32_t i = 0; array != NULL && set != NULL && i < set->count; i++) {
+		if ((set->factors[i] != 0) != usable ||
+			view_json_append(
+				array, cJSON_CreateString(dsf_ip6_text(&set->hops[i], text))))
+			continue;
+		cJSON_Delete(array);
+		return NULL;
 	}
 	return array;
 }
 
 static bool route_row(cJSON *o, const struct topo *t, uint32_t node, const struct node_row_route *r)
 {
-	char address[DSF_IP6_TEXT_MAX], prefix[DSF_IP6_TEXT_MAX + 4];
+	uint64_t hops = r->set == NULL ? 0 : r->set->count;
+	uint64_t usable = r->set == NULL ? 0 : r->set->usable;
 
-	snprintf(prefix, sizeof(prefix), "%s/%u", dsf_ip6_text(&r->prefix, address),
-		r->prefix_length);
-	return view_json_add_text(o, "prefix", prefix) &&
+	return add_prefix(o, &r->prefix, r->prefix_length) &&
 	       view_json_add_text(o, "origin", r->origin) &&
 	       add_optional(o, "system_port", r->system_port) &&
+	       view_json_add_text(o, "port", port_name(t, node, r->port)) &&
+	       view_json_add(o, "next_hops", next_hops(r->set, true)) &&
+	       view_json_add(o, "unusable", next_hops(r->set, false)) &&
+	       ADD_NUMBERS(o, { "hops", hops }, { "usable", usable });
+}
+
+/* "6/2": code and subcode; null: none. */
+static bool add_notification(cJSON *o, const char *key, const struct bgp_notification *n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u/%u", n->code, n->subcode);
+	return view_json_add_text(o, key, n->code == 0 ? NULL : text);
+}
+
+static bool bgp_peer_row(cJSON *o, const struct topo *t, const struct node_row_bgp_peer *r)
+{
+	const struct bgp_peer_view *v = r->view;
+	const struct bgp_session_counters *c = &v->session->counters;
+	char address[DSF_IP6_TEXT_MAX], local[DSF_IP6_TEXT_MAX];
+
+	return view_json_add_text(o, "peer", dsf_ip6_text(&r->address, address)) &&
+	       view_json_add_text(o, "peer_node", node_name(t, r->peer)) &&
+	       view_json_add_u64(o, "asn", v->config->as) &&
+	       view_json_add_text(o, "state", bgp_state_name(v->state)) &&
+	       ADD_NUMBERS(o, { "received", v->paths }, { "sent", v->told }) &&
+	       view_json_add_text(o, "type", r->internal ? "internal" : "external") &&
+	       view_json_add_text(o, "from", r->derived ? "topology" : "file") &&
+	       view_json_add_text(o, "local", dsf_ip6_text(&r->local, local)) &&
+	       add_instant(o, "established_at_ns", r->established_at) &&
+	       view_json_add_u64(o, "established_times", c->established) &&
+	       view_json_add_u64(o, "hold_s", v->config->hold_s) &&
+	       view_json_add_bool(o, "add_path_receive", v->add_path_receive) &&
+	       view_json_add_bool(o, "add_path_send", v->add_path_send) &&
+	       view_json_add_bool(o, "md5", v->config->md5 != NULL) &&
+	       ADD_NUMBERS(o, { "stale", v->paths_stale },
+		       { "messages_received", c->messages_received },
+		       { "messages_sent", c->messages_sent },
+		       { "updates_received", v->updates_received },
+		       { "updates_sent", v->updates_sent }, { "looped", v->looped },
+		       { "refused", v->refused }, { "withdrawn_by_error", v->withdrawn_by_error },
+		       { "limit_reached", v->limit_reached }) &&
+	       add_notification(o, "error_sent", &v->session->sent) &&
+	       add_notification(o, "error_received", &v->session->received);
+}
+
+/* "4200065536 4200000001", sets in braces. */
+static bool add_as_path(cJSON *o, const struct bgp_attributes *attributes)
+{
+	const struct bgp_attribute *path = bgp_attributes_find(attributes, BGP_AS_PATH);
+	size_t room = path == NULL ? 1 : 4 * (size_t)path->size + 16, at = 0;
+	char *text = calloc(1, room);
+	uint8_t segment = BGP_AS_SEQUENCE;
+	struct bgp_as_walk walk;
+	uint32_t as;
+	bool added;
+
+	if (text == NULL)
+		return false;
+	bgp_as_walk_start(&walk, attributes);
+	while (bgp_as_walk_next(&walk, &as)) {
+		const char *gap = at > 0 ? " " : "";
+
+		if (walk.segment == BGP_AS_SET && segment != BGP_AS_SET)
+			at += (size_t)snprintf(text + at, room - at, "%s{", gap), gap = "";
+		segment = walk.segment;
+		at += (size_t)snprintf(text + at, room - at, "%s%" PRIu32, gap, as);
+		if (segment == BGP_AS_SET && walk.left == 0) {
+			at += (size_t)snprintf(text + at, room - at, "}");
+			segment = BGP_AS_SEQUENCE;
+		}
+	}
+	added = view_json_add_text(o, "as_path", text);
+	free(text);
+	return added;
+}
+
+static bool add_communities(cJSON *o, const struct bgp_attributes *attributes)
+{
+	const struct bgp_attribute *a = bgp_attributes_find(attributes, BGP_COMMUNITIES);
+	cJSON *array = cJSON_CreateArray();
+
+	for (size_t at = 0; array != NULL && a != NULL && at + 4 <= a->size; at += 4) {
+		const uint8_t *bytes = bgp_attribute_bytes(a) + at;
+		char text[16];
+
+		snprintf(text, sizeof(text), "%u:%u", bytes[0] << 8 | bytes[1],
+			bytes[2] << 8 | bytes[3]);
+		if (!view_json_append(array, cJSON_CreateString(text))) {
+			cJSON_Delete(array);
+			return false;
+		}
+	}
+	return view_json_add(o, "communities", array);
+}
+
+static const char *origin_name(const struct bgp_attributes *attributes)
+{
+	static const char *const names[] = { "IGP", "EGP", "incomplete" };
+	const struct bgp_attribute *a = bgp_attributes_find(attributes, BGP_ORIGIN);
+	uint8_t code = a == NULL || a->size == 0 ? UINT8_MAX : bgp_attribute_bytes(a)[0];
+
+	return code < ARRAY_COUNT(names) ? names[code] : NULL;
+}
+
+static bool bgp_path_row(cJSON *o, const struct topo *t, const struct node_row_bgp_path *r)
+{
+	const struct bgp_row *row = r->row;
+	bool own = row->peer == UINT32_MAX;
+	char next_hop[DSF_IP6_TEXT_MAX], from[DSF_IP6_TEXT_MAX];
+
+	return add_prefix(o, &row->prefix.address, row->prefix.length) &&
 	       view_json_add_text(
-		       o, "port", r->port == TOPO_NONE ? NULL : port_name(t, node, r->port)) &&
-	       view_json_add(o, "next_hops", addresses(r->hops, r->hops_count)) &&
-	       ADD_NUMBERS(o, { "hops", r->hops_count }, { "usable", r->hops_usable });
+		       o, "next_hop", own ? NULL : dsf_ip6_text(&row->next_hop, next_hop)) &&
+	       view_json_add_u64(o, "path_id", row->path_id) && add_as_path(o, &row->attributes) &&
+	       view_json_add_bool(o, "best", row->best) &&
+	       view_json_add_bool(o, "multipath", row->multipath) &&
+	       view_json_add_bool(o, "stale", row->stale) &&
+	       view_json_add_text(o, "peer", own ? NULL : dsf_ip6_text(&r->from, from)) &&
+	       view_json_add_text(o, "peer_node", node_name(t, r->peer)) &&
+	       view_json_add_text(o, "origin", origin_name(&row->attributes)) &&
+	       ADD_NUMBERS(o,
+		       { "local_pref",
+			       bgp_attributes_get32(&row->attributes, BGP_LOCAL_PREF, 100) },
+		       { "med", bgp_attributes_get32(&row->attributes, BGP_MED, 0) }) &&
+	       add_communities(o, &row->attributes);
 }
 
 static bool nic_row(cJSON *o, const struct node_row_nic *r)
@@ -513,6 +646,8 @@ static bool fill(const struct view_rows *v, cJSON *o, const struct node_row *row
 	case NODE_QUERY_NDP: return neighbor_row(o, t, &row->neighbor);
 	case NODE_QUERY_FSDB_SESSION: return fsdb_session_row(o, t, &row->fsdb_session);
 	case NODE_QUERY_FSDB: return fsdb_row(o, t, &row->fsdb);
+	case NODE_QUERY_BGP_PEER: return bgp_peer_row(o, t, &row->bgp_peer);
+	case NODE_QUERY_BGP_TABLE: return bgp_path_row(o, t, &row->bgp_path);
 	case NODE_QUERY_ROUTE: return route_row(o, t, row->node, &row->route);
 	case NODE_QUERY_NIC: return nic_row(o, &row->nic);
 	case NODE_QUERY_PATHS: return path_row(o, &row->path);
@@ -568,6 +703,8 @@ static const char *const query_names[] = {
 	[NODE_QUERY_NDP] = "ndp",
 	[NODE_QUERY_FSDB_SESSION] = "fsdb_session",
 	[NODE_QUERY_FSDB] = "fsdb",
+	[NODE_QUERY_BGP_PEER] = "bgp_peer",
+	[NODE_QUERY_BGP_TABLE] = "bgp_table",
 	[NODE_QUERY_ROUTE] = "route",
 	[NODE_QUERY_NIC] = "nic",
 	[NODE_QUERY_PATHS] = "paths",

@@ -70,10 +70,31 @@ static const struct command {
 			{ "SYSTEM PORT", "system_port", 0 }, { "ADDRESS", "address", 0 },
 			{ "MAC", "mac", 0 }, { "STATE", "state", 0 },
 			{ "LIVENESS", "liveness", 0 } } },
+	[VIEW_SHOW_BGP_SUMMARY] = { { "bgp", "summary" }, NODE_QUERY_BGP_PEER,
+		{ { "NODE", "node", 0 }, { "PEER", "peer", 0 }, { "PEER NODE", "peer_node", 0 },
+			{ "AS", "asn", 0 }, { "STATE", "state", 0 }, { "RECEIVED", "received", 0 },
+			{ "SENT", "sent", 0 } } },
+	[VIEW_SHOW_BGP_NEIGHBORS] = { { "bgp", "neighbors" }, NODE_QUERY_BGP_PEER,
+		{ { "NODE", "node", 0 }, { "PEER", "peer", 0 }, { "PEER NODE", "peer_node", 0 },
+			{ "LOCAL", "local", 0 }, { "AS", "asn", 0 }, { "TYPE", "type", 0 },
+			{ "STATE", "state", 0 },
+			{ "ESTABLISHED AT", "established_at_ns", VIEW_TABLE_TIME },
+			{ "TIMES", "established_times", 0 }, { "HOLD S", "hold_s", 0 },
+			{ "ADD-PATH RX", "add_path_receive", 0 },
+			{ "ADD-PATH TX", "add_path_send", 0 }, { "MD5", "md5", 0 },
+			{ "STALE", "stale", 0 }, { "ERROR SENT", "error_sent", 0 },
+			{ "ERROR RECEIVED", "error_received", 0 } } },
+	[VIEW_SHOW_BGP_TABLE] = { { "bgp", "table" }, NODE_QUERY_BGP_TABLE,
+		{ { "NODE", "node", 0 }, { "PREFIX", "prefix", 0 }, { "NEXT HOP", "next_hop", 0 },
+			{ "PATH ID", "path_id", 0 }, { "AS PATH", "as_path", 0 },
+			{ "BEST", "best", 0 }, { "MULTIPATH", "multipath", 0 },
+			{ "FROM", "peer_node", 0 }, { "LOCAL PREF", "local_pref", 0 },
+			{ "MED", "med", 0 } } },
 	[VIEW_SHOW_ROUTE] = { { "route" }, NODE_QUERY_ROUTE,
 		{ { "NODE", "node", 0 }, { "PREFIX", "prefix", 0 }, { "ORIGIN", "origin", 0 },
 			{ "SYSTEM PORT", "system_port", 0 }, { "PORT", "port", 0 },
-			{ "NEXT HOPS", "hops", 0 }, { "USABLE", "usable", 0 } } },
+			{ "HOPS", "hops", 0 }, { "USABLE", "usable", 0 },
+			{ "NEXT HOPS", "next_hops", VIEW_TABLE_FEW } } },
 	[VIEW_SHOW_PORT] = { { "port" }, NODE_QUERY_PORT,
 		{ { "NODE", "node", 0 }, { "PORT", "port", 0 }, { "PEER", "peer", 0 },
 			{ "ADMIN", "admin_state", 0 }, { "CARRIER", "carrier", 0 },
@@ -205,6 +226,9 @@ const char *view_show_name(enum view_show_what what)
 	case VIEW_SHOW_BALANCE: return "fabric inputbalance";
 	case VIEW_SHOW_TOPOLOGY: return "fabric topology";
 	case VIEW_SHOW_SUBSCRIPTION: return "dsf subscription";
+	case VIEW_SHOW_BGP_SUMMARY: return "bgp summary";
+	case VIEW_SHOW_BGP_NEIGHBORS: return "bgp neighbors";
+	case VIEW_SHOW_BGP_TABLE: return "bgp table";
 	case VIEW_SHOW_FABRIC:
 	case VIEW_SHOW_SYSTEM_PORT:
 	case VIEW_SHOW_VOQ:

@@ -10,6 +10,7 @@
 
 #define COLUMNS_MAX 32u
 #define GAP         2u /* spaces between columns */
+#define LIST_FEW    3  /* of VIEW_TABLE_FEW */
 
 struct text {
 	char *bytes;
@@ -81,6 +82,7 @@ static void put_number(
 
 	switch (format) {
 	case VIEW_TABLE_PLAIN:
+	case VIEW_TABLE_FEW:
 		if (cJSON_IsRaw(item))
 			text_put(t, item->valuestring, strlen(item->valuestring));
 		else
@@ -119,9 +121,28 @@ static void put_members(struct text *t, const cJSON *object)
 	}
 }
 
+/* "fab0,fab1"; of a few: "fab0,fab1,fab2,and 5 more" */
+static void put_list(struct text *t, const cJSON *list, enum view_table_format format)
+{
+	const cJSON *member;
+	int count = 0;
+
+	cJSON_ArrayForEach(member, list)
+	{
+		if (count > 0)
+			text_put(t, ",", 1);
+		if (format == VIEW_TABLE_FEW && count == LIST_FEW && member->next != NULL) {
+			text_print(t, "and %d more", cJSON_GetArraySize(list) - count);
+			return;
+		}
+		put_string(t, cJSON_IsString(member) ? member->valuestring : "?");
+		count++;
+	}
+}
+
 static void put_cell(struct text *t, const cJSON *row, const struct view_table_column *column)
 {
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, column->key), *member;
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, column->key);
 
 	if (cJSON_IsString(item)) {
 		put_string(t, item->valuestring);
@@ -130,12 +151,7 @@ static void put_cell(struct text *t, const cJSON *row, const struct view_table_c
 	} else if (cJSON_IsNumber(item) || cJSON_IsRaw(item)) {
 		put_number(t, item, view_json_u64(row, column->key), column->format);
 	} else if (cJSON_IsArray(item) && item->child != NULL) {
-		cJSON_ArrayForEach(member, item)
-		{
-			if (member != item->child)
-				text_put(t, ",", 1);
-			put_string(t, cJSON_IsString(member) ? member->valuestring : "?");
-		}
+		put_list(t, item, column->format);
 	} else if (cJSON_IsObject(item) && item->child != NULL) {
 		put_members(t, item);
 	} else {

@@ -10,6 +10,7 @@ enum view_table_format {
 	VIEW_TABLE_PLAIN, /* text as it is, numbers as decimal digits, lists joined by commas */
 	VIEW_TABLE_RATE,  /* bit/s: 400G; 0: unlimited */
 	VIEW_TABLE_TIME,  /* ns: 1.5us */
+	VIEW_TABLE_FEW,   /* as PLAIN, of lists only the first ones */
 };
 
 struct view_table_column {

@@ -33,7 +33,8 @@ check() {
 }
 
 @test "FSDB: all pairs of a plane have a session, each knows all neighbours" {
-	check "$(sim "$mini")" '.sessions.fsdb == {"established": 24, "expected": 24}'
+	check "$(sim "$mini")" '.sessions == {"fsdb": {"established": 24, "expected": 24},
+		"bgp": {"established": 0, "expected": 0}}'
 	result=$(sim "$mini" --show "dsf subscription")
 	check "$result" 'length == 24 and all(.[]; .state == "ESTABLISHED" and .liveness == "LIVE")'
 	check "$result" 'all(.[]; .node != .peer) and (map([.node, .peer]) | unique | length == 24)'
