@@ -182,6 +182,7 @@ BATS_TESTS =
 BATS_TESTS += tests/integration/balance.bats
 BATS_TESTS += tests/integration/capture.bats
 BATS_TESTS += tests/integration/chaos.bats
+BATS_TESTS += tests/integration/compare.bats
 BATS_TESTS += tests/integration/completion.bats
 BATS_TESTS += tests/integration/drain.bats
 BATS_TESTS += tests/integration/dissect.bats

@@ -342,9 +342,8 @@ static bool act(struct session *s)
 	for (int i = 0; (command = cli_option_at(s->options, "drain", i)) != NULL; i++)
 		if (!drain(s, command))
 			return false;
-	if (broken) /* long enough for news to cross a fabric; it need not be whole again */
-		sim_run_until(s->sim,
-			dsf_time_after(sim_now(s->sim), 4 * s->topo->fabric.reach_refresh_ns));
+	if (broken)
+		sim_settle(s->sim, s->topo);
 	for (int i = 0; (command = cli_option_at(s->options, "run", i)) != NULL; i++)
 		if (!run_workload(s, command))
 			return false;

@@ -7,6 +7,7 @@
 
 extern const struct cli_command cmd_capture;
 extern const struct cli_command cmd_chaos;
+extern const struct cli_command cmd_compare;
 extern const struct cli_command cmd_doctor;
 extern const struct cli_command cmd_down;
 extern const struct cli_command cmd_events;

@@ -21,6 +21,7 @@ const struct cli_command *const cli_commands[] = {
 	&cmd_expand,
 	&cmd_plan,
 	&cmd_sim,
+	&cmd_compare,
 	&cmd_graph,
 	&cmd_doctor,
 	&cmd_up,

@@ -103,7 +103,7 @@ static int read_file(const char *path, char **text, size_t *size)
 	return err;
 }
 
-int cli_load_topology(const char *word, struct topo **out)
+int cli_load_topology_as(const char *word, const struct topo_choice *choice, struct topo **out)
 {
 	struct topo_error error;
 	char path[PATH_MAX], line[2048];
@@ -118,12 +118,17 @@ int cli_load_topology(const char *word, struct topo **out)
 		log_err("%s: %s", path, log_text(err));
 		return err == -ENOMEM ? CLI_FAILED : CLI_USAGE;
 	}
-	err = topo_load_text(text, size, path, out, &error);
+	err = topo_load_as(text, size, path, choice, out, &error);
 	free(text);
 	if (err == 0)
 		return CLI_OK;
 	log_err("%s", topo_error_line(&error, line, sizeof(line)));
 	return err == -DSF_E_NOMEM ? CLI_FAILED : CLI_USAGE;
+}
+
+int cli_load_topology(const char *word, struct topo **out)
+{
+	return cli_load_topology_as(word, NULL, out);
 }
 
 static int add_link(const struct topo *t, const char *name, uint64_t *failed)

@@ -21,6 +21,10 @@ void cli_find_data(const char *folder, const char *word, char *path, size_t size
  * topo_free; else the error is told and the exit code returned. */
 int cli_load_topology(const char *word, struct topo **out);
 
+/* The same as another fabric or with another transport (topo/file.h). */
+struct topo_choice;
+int cli_load_topology_as(const char *word, const struct topo_choice *choice, struct topo **out);
+
 /* Whether this version can run a topology that it can read: CLI_OK, or what it can't do is told
  * (word names the file) and CLI_USAGE returned. A file that asks for another fabric or transport
  * must not run as if it hadn't. External nodes exist live only. */

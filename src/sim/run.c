@@ -4,7 +4,8 @@
 #include "base/bitset.h"
 #include "workload/spec.h"
 
-#define SLICE_NS (10 * NS_PER_US) /* how often is looked whether all is done */
+#define ROUTES_NS (100 * NS_PER_MS) /* ten decisions of BGP, which are 10 ms apart */
+#define SLICE_NS  (10 * NS_PER_US)  /* how often is looked whether all is done */
 
 static bool not_ready(void *user, struct sim *s)
 {
@@ -15,6 +16,14 @@ static bool not_ready(void *user, struct sim *s)
 bool sim_converge(struct sim *s, uint64_t limit_ns)
 {
 	return sim_run_while(s, not_ready, NULL, dsf_time_after(sim_now(s), limit_ns));
+}
+
+void sim_settle(struct sim *s, const struct topo *t)
+{
+	uint64_t ns =
+		t->fabric.mode == TOPO_FABRIC_DSF ? 4 * t->fabric.reach_refresh_ns : ROUTES_NS;
+
+	sim_run_until(s, dsf_time_after(sim_now(s), ns));
 }
 
 static void add_drops(void *user, const struct node_row *row)

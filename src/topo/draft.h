@@ -9,6 +9,7 @@
 #ifndef DSF_TOPO_DRAFT_H
 #define DSF_TOPO_DRAFT_H
 #include "base/hash.h"
+#include "topo/file.h"
 #include "topo/keys.h"
 #include "topo/model.h"
 #include "topo/value.h"
@@ -68,6 +69,7 @@ struct topo_settings {
 struct topo_draft {
 	const struct topo_reader *reader;
 	struct topo_path top;
+	const struct topo_choice *choice; /* instead of what the file says; NULL: nothing */
 	char name[TOPO_LAB_NAME_MAX + 1];
 	uint64_t seed;
 	uint64_t time_dilation;    /* TOPO_AUTO */

@@ -37,8 +37,8 @@ static int load_draft(struct topo_draft *d, struct topo **out)
 	return 0;
 }
 
-int topo_load_text(const char *text, size_t size, const char *file_name, struct topo **out,
-	struct topo_error *err)
+int topo_load_as(const char *text, size_t size, const char *file_name,
+	const struct topo_choice *choice, struct topo **out, struct topo_error *err)
 {
 	struct topo_reader reader = { .text = text, .size = size, .err = err };
 	struct topo_draft draft;
@@ -50,10 +50,17 @@ int topo_load_text(const char *text, size_t size, const char *file_name, struct 
 	if (code < 0)
 		return code;
 	topo_draft_init(&draft, &reader, root);
+	draft.choice = choice;
 	code = load_draft(&draft, out);
 	topo_draft_close(&draft);
 	cJSON_Delete(root);
 	if (code == -DSF_E_NOMEM)
 		snprintf(err->text, sizeof(err->text), "%s", dsf_err_text(code));
 	return code;
+}
+
+int topo_load_text(const char *text, size_t size, const char *file_name, struct topo **out,
+	struct topo_error *err)
+{
+	return topo_load_as(text, size, file_name, NULL, out, err);
 }

@@ -19,6 +19,17 @@
 int topo_load_text(const char *text, size_t size, const char *file_name, struct topo **out,
 	struct topo_error *err);
 
+/* What holds instead of the file's fabric.mode and transport.name. */
+struct topo_choice {
+	enum topo_fabric_mode mode;
+	enum topo_transport transport;
+};
+
+/* The same lab as another fabric or with another transport: everything that the file leaves out
+ * follows from choice. NULL: as topo_load_text. */
+int topo_load_as(const char *text, size_t size, const char *file_name,
+	const struct topo_choice *choice, struct topo **out, struct topo_error *err);
+
 /* The explicit form as JSON text with every setting resolved; loading it and printing again gives
  * the same bytes. The caller frees it; NULL when memory is short. */
 char *topo_print_expanded(const struct topo *t);

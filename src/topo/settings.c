@@ -234,6 +234,10 @@ int topo_draft_top(struct topo_draft *d, struct topo_slot *top)
 		err = read_fabric(d, &top[TOPO_TOP_FABRIC]);
 	if (err == 0 && top[TOPO_TOP_TRANSPORT].given)
 		err = read_transport(d, &top[TOPO_TOP_TRANSPORT]);
+	if (d->choice != NULL) {
+		d->fabric.mode = d->choice->mode;
+		d->transport.name = d->choice->transport;
+	}
 	resolve_defaults(d);
 	if (err == 0 && top[TOPO_TOP_LINK_DEFAULTS].given)
 		err = read_link_defaults(d, &top[TOPO_TOP_LINK_DEFAULTS]);
