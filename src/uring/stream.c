@@ -39,6 +39,15 @@ struct number {
 	struct uring_stream *stream;
 };
 
+/* Of a neighbour. */
+struct key {
+	struct dsf_ip6 remote; /* key of the table */
+	char text[URING_STREAM_KEY_MAX + 1];
+};
+
+static_assert(URING_STREAM_KEY_MAX == TCP_MD5SIG_MAXKEYLEN, "what the kernel takes");
+static_assert(URING_STREAM_KEY_MAX == TOPO_BGP_MD5_MAX, "what a file may say");
+
 static const uint16_t listener_ports[URING_STREAM_LISTENERS] = { NODE_STREAM_FSDB,
 	NODE_STREAM_BGP };
 
@@ -225,6 +234,8 @@ int uring_streams_open(struct uring_streams *s, struct uring_loop *loop,
 		s->listeners[i].fd = -1;
 	dsf_hash_init(
 		&s->numbers, memory, sizeof(uint32_t), sizeof(struct number), URING_STREAMS_MAX);
+	dsf_hash_init(&s->keys, memory, sizeof(struct dsf_ip6), sizeof(struct key),
+		TOPO_BGP_NEIGHBORS_MAX);
 	s->loop = loop;
 	err = uring_buffers_open(&s->buffers, loop, memory, group, URING_STREAM_RECEIVE_SIZE,
 		URING_STREAM_RECEIVES_MAX);
@@ -250,8 +261,34 @@ void uring_streams_close(struct uring_streams *s)
 	}
 	dsf_memory_delete(s->memory, s->slots, s->slots_count * sizeof(struct uring_stream *));
 	dsf_hash_close(&s->numbers);
+	dsf_hash_close(&s->keys);
 	uring_buffers_close(&s->buffers);
 	s->loop = NULL;
+}
+
+static int set_key(int fd, const struct key *key)
+{
+	struct sockaddr_in6 remote = address_of(&key->remote, 0);
+	struct tcp_md5sig md5 = { .tcpm_keylen = (uint16_t)strlen(key->text) };
+
+	memcpy(&md5.tcpm_addr, &remote, sizeof(remote));
+	memcpy(md5.tcpm_key, key->text, md5.tcpm_keylen);
+	return setsockopt(fd, IPPROTO_TCP, TCP_MD5SIG, &md5, sizeof(md5)) < 0 ? -errno : 0;
+}
+
+int uring_streams_key(struct uring_streams *s, const struct dsf_ip6 *remote, const char *key)
+{
+	struct key *k = dsf_hash_put(&s->keys, remote);
+	int err = 0;
+
+	if (k == NULL)
+		return -ENOMEM;
+	assert(strlen(key) <= URING_STREAM_KEY_MAX);
+	memcpy(k->text, key, strlen(key) + 1);
+	for (unsigned i = 0; i < URING_STREAM_LISTENERS && err == 0; i++)
+		if (listener_ports[i] == NODE_STREAM_BGP)
+			err = set_key(s->listeners[i].fd, k);
+	return err;
 }
 
 /* What the node asks for. */
@@ -259,8 +296,13 @@ void uring_streams_close(struct uring_streams *s)
 static void open_stream(struct uring_streams *s, uint32_t number,
 	const struct node_stream_ends *ends, dsf_instant now)
 {
+	const struct key *key = dsf_hash_get(&s->keys, &ends->remote);
 	int fd = open_socket(&ends->local, ends->local_port);
 	struct uring_stream *c = fd < 0 ? NULL : stream_new(s, fd, CONNECTING);
+
+	/* Without its signature the neighbour's kernel hears nothing: that is how it shows. */
+	if (c != NULL && key != NULL && ends->remote_port == NODE_STREAM_BGP)
+		(void)set_key(fd, key);
 
 	if (c != NULL && know(s, c, number)) {
 		c->remote = address_of(&ends->remote, ends->remote_port);

@@ -26,6 +26,7 @@
 #define URING_STREAM_RECEIVE_SIZE 9216u
 #define URING_STREAM_RECEIVES_MAX 64u
 #define URING_STREAM_LISTENERS    2u
+#define URING_STREAM_KEY_MAX      80u   /* TCP_MD5SIG_MAXKEYLEN */
 #define URING_STREAM_EVENTS_MAX   1024u /* more than a turn brings in */
 
 struct uring_stream;
@@ -49,17 +50,22 @@ struct uring_streams {
 	} listeners[URING_STREAM_LISTENERS];
 	struct uring_stream **slots; /* by the index in their tags; NULL: free */
 	uint32_t slots_count, slots_used;
-	struct dsf_hash numbers;
+	struct dsf_hash numbers, keys;
 	struct uring_stream *work; /* those with something to put into the ring */
 	struct uring_stream_event events[URING_STREAM_EVENTS_MAX];
 	uint32_t events_count;
 	uint64_t refused; /* streams that found no room here */
 };
 
-/* Listens at address. group: of the receive buffers. 0 or -errno. */
+/* Listens at address, :: for all. group: of the receive buffers. 0 or -errno. */
 int uring_streams_open(struct uring_streams *s, struct uring_loop *loop,
 	const struct dsf_memory *memory, struct node *node, uint16_t group,
 	const struct dsf_ip6 *address);
+
+/* BGP's streams with remote are signed with a key (RFC 2385) of 1 to URING_STREAM_KEY_MAX
+ * characters, and others with it are dropped by the kernel. 0 or -errno. */
+int uring_streams_key(struct uring_streams *s, const struct dsf_ip6 *remote, const char *key);
+
 /* Breaks all streams off; after uring_loop_close, which ends their entries. */
 void uring_streams_close(struct uring_streams *s);
 

@@ -288,6 +288,31 @@ static void refusals(void)
 	TAP_OK(comes_to(&a.streams.slots_used, 0), "closed while it connects: nothing is left");
 }
 
+/* Signed streams: with one key at both ends they come up, else nobody hears anything. */
+static void keys(void)
+{
+	struct dsf_ip6 one = address_of("fd00::1"), two = address_of("fd00::2");
+
+	if (uring_streams_key(&b.streams, &one, "secret") == -ENOPROTOOPT) {
+		TAP_SKIP("this kernel has no TCP_MD5SIG");
+		return;
+	}
+	open_to(&a, 20, "fd00::1", "fd00::2", NODE_STREAM_BGP);
+	some_turns();
+	TAP_OK(!a.ears[20].connected, "unsigned: not heard");
+	close_it(&a, 20, true);
+	TAP_EQ(uring_streams_key(&a.streams, &two, "sesame"), 0, "another key");
+	open_to(&a, 21, "fd00::1", "fd00::2", NODE_STREAM_BGP);
+	some_turns();
+	TAP_OK(!a.ears[21].connected, "the wrong key: not heard");
+	close_it(&a, 21, true);
+	TAP_EQ(uring_streams_key(&a.streams, &two, "secret"), 0, "the right key");
+	open_to(&a, 22, "fd00::1", "fd00::2", NODE_STREAM_BGP);
+	TAP_OK(until(&a.ears[22].connected), "the same key: connected");
+	close_it(&a, 22, true);
+	some_turns();
+}
+
 static void many(void)
 {
 	uint32_t first = b.next, connected = 0, closed = 0;
@@ -348,6 +373,7 @@ int main(void)
 		resets();
 		refusals();
 		many();
+		keys();
 		TAP_EQ(a.unknown + b.unknown, 0, "nothing was told of streams that are over");
 		join(9, "cut short");
 		stop(&a);
