@@ -130,6 +130,8 @@ tests_sim_drill_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sim_link_set -Wl,--wrap=node_
 FABRIC_SIM_SOURCES =
 FABRIC_SIM_SOURCES += tests/sim/generator.c tests/sim/generator.h
 FABRIC_SIM_SOURCES += tests/sim/lab.c tests/sim/lab.h
+SIM_TESTS += tests/sim/bgp
+tests_sim_bgp_SOURCES = tests/sim/bgp.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_drain
 tests_sim_fabric_drain_SOURCES = tests/sim/fabric_drain.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_cut
