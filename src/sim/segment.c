@@ -3,7 +3,36 @@
 #include "base/err.h"
 #include "ip/packet.h"
 
-#define HEADERS (IP_HEADER_SIZE + SIM_SEGMENT_HEADER)
+#define OPTION_END  0u
+#define OPTION_NOP  1u
+#define OPTION_MD5  19u
+#define MD5_SIZE    18u
+#define DIGEST_SIZE 8u /* of its 16 bytes; the others are 0 */
+
+/* The signature among options; 0: none. */
+static uint64_t find_signature(const uint8_t *options, uint32_t size)
+{
+	for (uint32_t at = 0; at < size && options[at] != OPTION_END;) {
+		uint32_t option = options[at] == OPTION_NOP || at + 1 == size ? 1 : options[at + 1];
+
+		if (option == 0 || option > size - at)
+			break;
+		if (options[at] == OPTION_MD5 && option == MD5_SIZE)
+			return dsf_load_be64(options + at + 2);
+		at += option;
+	}
+	return 0;
+}
+
+static void write_signature(struct dsf_writer *w, uint64_t signature)
+{
+	static const uint8_t rest[MD5_SIZE - 2 - DIGEST_SIZE] = { 0 };
+
+	dsf_writer_be(w, OPTION_NOP << 8 | OPTION_NOP, 2);
+	dsf_writer_be(w, OPTION_MD5 << 8 | MD5_SIZE, 2);
+	dsf_writer_be(w, signature, DIGEST_SIZE);
+	dsf_writer_bytes(w, rest, sizeof(rest));
+}
 
 int sim_segment_read(struct sim_segment *s, const uint8_t *packet, uint32_t size)
 {
@@ -30,13 +59,16 @@ int sim_segment_read(struct sim_segment *s, const uint8_t *packet, uint32_t size
 		.acknowledged = dsf_load_be32(header + 8),
 		.flags = header[13],
 		.data = header + offset,
-		.size = p.transport_size - offset };
+		.size = p.transport_size - offset,
+		.signature =
+			find_signature(header + SIM_SEGMENT_HEADER, offset - SIM_SEGMENT_HEADER) };
 	return 0;
 }
 
 uint32_t sim_segment_write(const struct sim_segment *s, uint16_t window, uint8_t *packet)
 {
-	uint32_t size = SIM_SEGMENT_HEADER + s->size;
+	uint32_t head = SIM_SEGMENT_HEADER + (s->signature != 0 ? SIM_SEGMENT_SIGNED : 0);
+	uint32_t size = head + s->size;
 	uint8_t *header = packet + IP_HEADER_SIZE;
 	struct dsf_writer w = { header, header + size, false };
 
@@ -46,14 +78,16 @@ uint32_t sim_segment_write(const struct sim_segment *s, uint16_t window, uint8_t
 	dsf_writer_be(&w, s->ends.remote_port, 2);
 	dsf_writer_be(&w, s->sequence, 4);
 	dsf_writer_be(&w, s->acknowledged, 4);
-	dsf_writer_be(&w, SIM_SEGMENT_HEADER / 4 << 4, 1);
+	dsf_writer_be(&w, head / 4 << 4, 1);
 	dsf_writer_be(&w, s->flags, 1);
 	dsf_writer_be(&w, window, 2);
 	dsf_writer_be(&w, 0, 4); /* checksum, urgent pointer */
+	if (s->signature != 0)
+		write_signature(&w, s->signature);
 	dsf_writer_bytes(&w, s->data, s->size);
 	ip_checksum_store(header + 16,
 		ip_checksum_add(
 			ip_checksum_pseudo(&s->ends.local, &s->ends.remote, size, IP_PROTOCOL_TCP),
 			0, header, size));
-	return HEADERS + s->size;
+	return IP_HEADER_SIZE + size;
 }

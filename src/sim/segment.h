@@ -1,11 +1,13 @@
 /*
- * segment.h - TCP segments in bare IPv6 packets (RFC 9293 3.1), without options
+ * segment.h - TCP segments in bare IPv6 packets (RFC 9293 3.1), without options but one: a SYN may
+ * have a signature of RFC 2385's form, which stands for the key and not for the segment
  */
 #ifndef DSF_SIM_SEGMENT_H
 #define DSF_SIM_SEGMENT_H
 #include "node/node.h"
 
 #define SIM_SEGMENT_HEADER 20u /* behind the 40 bytes of IPv6 */
+#define SIM_SEGMENT_SIGNED 20u /* more with a signature, RFC 2385 3.0: 18 and padding */
 #define SIM_SEGMENT_DSCP   48u /* network control: class nc (published: ToS 0xc0) */
 
 #define SIM_SEGMENT_FIN 0x01u
@@ -19,6 +21,7 @@ struct sim_segment {
 	uint8_t flags;
 	const uint8_t *data; /* borrowed */
 	uint32_t size;       /* of data */
+	uint64_t signature;  /* 0: none; else there is no data */
 };
 
 /* A packet for us. 0, or -DSF_E_*: no segment, or a broken one. */

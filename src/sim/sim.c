@@ -575,6 +575,18 @@ static bool has_streams(const struct sim *s, uint32_t index)
 	       (s->streams && topo_bgp_next(s->topo, index, &walk, &peer));
 }
 
+static int give_keys(const struct sim *s, struct sim_streams *streams, uint32_t index)
+{
+	struct topo_bgp_walk walk = { 0 };
+	struct topo_bgp_peer peer;
+	int err = 0;
+
+	while (err == 0 && topo_bgp_next(s->topo, index, &walk, &peer))
+		if (peer.given != NULL && peer.given->md5[0] != '\0')
+			err = sim_stream_key(streams, &peer.address, peer.given->md5);
+	return err;
+}
+
 /* 0, or -ENOMEM and the device is dead. */
 static int make_device(struct sim *s, uint32_t index)
 {
@@ -590,8 +602,10 @@ static int make_device(struct sim *s, uint32_t index)
 		return 0;
 	owner.user = d->node;
 	d->streams = sim_streams_new(&topo_memory, &owner, life);
-	if (d->streams != NULL)
+	if (d->streams != NULL && give_keys(s, d->streams, index) == 0)
 		return 0;
+	sim_streams_free(d->streams);
+	d->streams = NULL;
 	node_free(d->node);
 	d->node = NULL;
 	return -ENOMEM;

@@ -49,11 +49,16 @@ struct number {
 	struct stream *stream;
 };
 
+struct key {
+	struct dsf_ip6 remote; /* key of the table */
+	uint64_t signature;
+};
+
 struct sim_streams {
 	const struct dsf_memory *memory;
 	struct sim_stream_owner owner;
 	struct dsf_rng rng;
-	struct dsf_hash streams, numbers;
+	struct dsf_hash streams, numbers, keys;
 	struct dsf_heap timers;
 	struct stream *queue_first, *queue_last; /* those with something to send */
 	struct sim_segment answers[ANSWERS_MAX];
@@ -74,6 +79,8 @@ struct sim_streams *sim_streams_new(
 		SIM_STREAMS_MAX);
 	dsf_hash_init(
 		&s->numbers, memory, sizeof(uint32_t), sizeof(struct number), SIM_STREAMS_MAX);
+	dsf_hash_init(
+		&s->keys, memory, sizeof(struct dsf_ip6), sizeof(struct key), SIM_STREAMS_MAX);
 	dsf_heap_init(&s->timers, memory);
 	return s;
 }
@@ -87,8 +94,29 @@ void sim_streams_free(struct sim_streams *s)
 		dsf_memory_delete(s->memory, c->buffer, c->capacity);
 	dsf_hash_close(&s->streams);
 	dsf_hash_close(&s->numbers);
+	dsf_hash_close(&s->keys);
 	dsf_heap_close(&s->timers);
 	dsf_memory_delete(s->memory, s, sizeof(*s));
+}
+
+int sim_stream_key(struct sim_streams *s, const struct dsf_ip6 *remote, const char *key)
+{
+	struct key *k = dsf_hash_put(&s->keys, remote);
+
+	if (k == NULL)
+		return -DSF_E_NOMEM;
+	for (k->signature = 0; *key != '\0'; key++)
+		k->signature = dsf_mix((k->signature ^ (uint8_t)*key) + 0x9e3779b97f4a7c15ull);
+	return 0;
+}
+
+/* 0: none. */
+static uint64_t signature_of(const struct sim_streams *s, const struct node_stream_ends *ends)
+{
+	const struct key *k = dsf_hash_get(&s->keys, &ends->remote);
+	bool bgp = ends->local_port == NODE_STREAM_BGP || ends->remote_port == NODE_STREAM_BGP;
+
+	return k == NULL || !bgp ? 0 : k->signature;
 }
 
 static bool before(uint32_t a, uint32_t b)
@@ -461,6 +489,8 @@ static void listen(struct sim_streams *s, const struct sim_segment *segment, dsf
 		refuse(s, segment);
 		return;
 	}
+	if (segment->signature != signature_of(s, &segment->ends))
+		return; /* as if it had not been heard */
 	c = stream_new(s, &segment->ends, SYN_RECEIVED, now);
 	if (c != NULL)
 		c->expected = segment->sequence + 1;
@@ -586,6 +616,8 @@ uint32_t sim_stream_output(struct sim_streams *s, uint8_t *packet, dsf_instant n
 		dequeue(s, c);
 		if (!next_segment(c, &segment))
 			continue;
+		if ((segment.flags & SIM_SEGMENT_SYN) != 0)
+			segment.signature = signature_of(s, &c->ends);
 		sent_segment(s, c, &segment, now);
 		enqueue(s, c); /* it may have more */
 		return sim_segment_write(&segment, SIM_STREAM_BUFFER, packet);

@@ -50,6 +50,10 @@ struct sim_streams *sim_streams_new(
 	const struct dsf_memory *memory, const struct sim_stream_owner *owner, uint64_t seed);
 void sim_streams_free(struct sim_streams *s);
 
+/* Openings of BGP's streams from and to remote need the same key at both ends, or none at either.
+ * 0, -DSF_E_FULL or -DSF_E_NOMEM. */
+int sim_stream_key(struct sim_streams *s, const struct dsf_ip6 *remote, const char *key);
+
 /* What the owner asks for. open: 0, or -DSF_E_FULL or -DSF_E_NOMEM: the owner has to be told that
  * it is closed. Unknown numbers are ignored; what is written must have had room. */
 int sim_stream_open(struct sim_streams *s, uint32_t stream, const struct node_stream_ends *ends,

@@ -16,7 +16,7 @@
 #define DILATION 2000u
 #define BACK_NS  (20 * NS_PER_MS) /* a session's way back: what TCP repeats has become so rare */
 
-/* Two leaves, which are each other's neighbours by the file too; two edge switches, which tell a
+/* Two leaves, which are each other's neighbours by the file too, with a key; two edge switches, which tell a
  * prefix both, and one of their own. */
 static const char small[] =
 	"{\"name\":\"bgp\",\"buildings\":[{\"sdsw\":2,\"zones\":[{\"scaling_units\":1,\"rails\":2,"
@@ -25,9 +25,9 @@ static const char small[] =
 	"{\"name\":\"b0-e-p0-edsw1\",\"bgp\":{\"originate\":[{\"prefix\":\"2001:db8::/32\"},"
 	"{\"prefix\":\"2001:db8:1::/48\"}]}},"
 	"{\"name\":\"b0-z0-p0-rdsw0\",\"bgp\":{\"neighbors\":[{\"address\":\"fd5f:0:1:ff00::1\","
-	"\"asn\":4200000000,\"add_path\":\"both\"}]}},"
+	"\"asn\":4200000000,\"md5\":\"key\",\"add_path\":\"both\"}]}},"
 	"{\"name\":\"b0-z0-p0-rdsw1\",\"bgp\":{\"neighbors\":[{\"address\":\"fd5f:0:0:ff00::1\","
-	"\"asn\":4200000000,\"add_path\":\"both\"}],\"originate\":[{\"prefix\":"
+	"\"asn\":4200000000,\"md5\":\"key\",\"add_path\":\"both\"}],\"originate\":[{\"prefix\":"
 	"\"2001:db8:2::/48\"}]}}]}";
 
 static struct lab lab;

@@ -59,7 +59,7 @@ static int owner_accept(void *user, const struct node_stream_ends *ends, dsf_ins
 	struct device *d = user;
 
 	(void)now;
-	if (d->refuses || ends->local_port != PORT)
+	if (d->refuses || (ends->local_port != PORT && ends->local_port != NODE_STREAM_BGP))
 		return -DSF_E_UNKNOWN;
 	d->ends[d->count].open = true;
 	return (int)d->count++;
@@ -463,6 +463,35 @@ static void test_segment(void)
 	TAP_EQ(sim_segment_read(&back, packet, size), -DSF_E_UNSUPPORTED, "UDP");
 }
 
+/* BGP's streams between two that have keys for each other. */
+static void test_keys(void)
+{
+	static const struct {
+		const char *a, *b; /* NULL: none */
+		bool stands;
+	} tries[] = { { "key", "key", true }, { "key", "yek", false }, { "key", NULL, false },
+		{ NULL, "key", false }, { "k", "kk", false } };
+
+	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		const char *a = tries[i].a, *b = tries[i].b;
+
+		open_world(1);
+		if (a != NULL)
+			(void)sim_stream_key(w.devices[0].streams, &w.devices[1].address, a);
+		if (b != NULL)
+			(void)sim_stream_key(w.devices[1].streams, &w.devices[0].address, b);
+		connect(0, NODE_STREAM_BGP);
+		connect(0, PORT);
+		w.devices[0].ends[0].to_send = 5000;
+		pass(NS_PER_S);
+		TAP_EQ(w.devices[0].ends[0].open, tries[i].stands, "keys %s and %s",
+			a == NULL ? "-" : a, b == NULL ? "-" : b);
+		TAP_OK(w.devices[0].ends[1].open, "other streams need none");
+		TAP_EQ(w.devices[0].ends[0].sent, tries[i].stands ? 5000 : 0, "and carry bytes");
+		close_world("keys");
+	}
+}
+
 /* Any allocation may fail. */
 static void test_memory(void)
 {
@@ -498,6 +527,7 @@ int main(void)
 	test_reset();
 	test_backpressure();
 	test_flood();
+	test_keys();
 	test_memory();
 	free(w.packets);
 	return TAP_DONE();
