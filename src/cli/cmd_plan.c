@@ -9,7 +9,9 @@
 #include "cli/plan_fail.h"
 #include "cli/topology.h"
 #include "cli/units.h"
+#include "topo/bgp.h"
 #include "topo/plan.h"
+#include "topo/pod.h"
 #include "view/show.h"
 
 /* Cores that this process may use; 1 when the kernel doesn't say. */
@@ -48,22 +50,21 @@ static const char *time_text(uint64_t ns, char text[24])
 	return text;
 }
 
+static void add_rate(cJSON *object, const char *key, uint64_t rate_bps)
+{
+	if (rate_bps == TOPO_UNLIMITED)
+		cJSON_AddStringToObject(object, key, "unlimited");
+	else
+		output_json_uint64(object, key, rate_bps);
+}
+
 static void add_rates(cJSON *doc, const struct topo_plan *p)
 {
 	cJSON *rates = cJSON_AddObjectToObject(doc, "rates_bps");
 
-	for (int k = 0; k < TOPO_KINDS_COUNT; k++) {
-		const char *name = topo_link_kind_name((enum topo_link_kind)k);
-
-		if (p->rates_bps[k] == TOPO_UNLIMITED)
-			cJSON_AddStringToObject(rates, name, "unlimited");
-		else
-			output_json_uint64(rates, name, p->rates_bps[k]);
-	}
-	if (p->bisection_bps == TOPO_UNLIMITED)
-		cJSON_AddStringToObject(doc, "bisection_bps", "unlimited");
-	else
-		output_json_uint64(doc, "bisection_bps", p->bisection_bps);
+	for (int k = 0; k < TOPO_KINDS_COUNT; k++)
+		add_rate(rates, topo_link_kind_name((enum topo_link_kind)k), p->rates_bps[k]);
+	add_rate(doc, "bisection_bps", p->bisection_bps);
 }
 
 /* Thousandths as a number; null where it doesn't apply. */
@@ -73,6 +74,35 @@ static void add_milli(cJSON *object, const char *key, uint32_t milli)
 		cJSON_AddNullToObject(object, key);
 	else
 		cJSON_AddNumberToObject(object, key, milli / 1000.0);
+}
+
+static cJSON *pod_json(const struct topo_pod *pod)
+{
+	cJSON *o = cJSON_CreateObject();
+	char address[DSF_IP6_TEXT_MAX], aggregate[DSF_IP6_TEXT_MAX + 4];
+
+	snprintf(aggregate, sizeof(aggregate), "%s/%u", dsf_ip6_text(&pod->aggregate, address),
+		TOPO_BGP_AGGREGATE_LENGTH);
+	cJSON_AddNumberToObject(o, "building", pod->building);
+	cJSON_AddNumberToObject(o, "plane", pod->plane);
+	cJSON_AddNumberToObject(o, "asn", pod->asn);
+	cJSON_AddStringToObject(o, "aggregate", aggregate);
+	cJSON_AddNumberToObject(o, "gpus", pod->gpus);
+	cJSON_AddNumberToObject(o, "edsw", pod->edsws);
+	cJSON_AddNumberToObject(o, "ports", pod->ports);
+	add_rate(o, "rate_bps", pod->edge_bps);
+	add_rate(o, "gpu_rate_bps", pod->gpu_bps);
+	add_milli(o, "oversubscription", pod->over_milli);
+	return o;
+}
+
+static void add_pods(cJSON *doc, const struct topo *t)
+{
+	cJSON *pods = cJSON_AddArrayToObject(doc, "edge_pods");
+	struct topo_pod pod;
+
+	for (bool any = topo_pod_next(t, NULL, &pod); any; any = topo_pod_next(t, &pod, &pod))
+		cJSON_AddItemToArray(pods, pod_json(&pod));
 }
 
 /* rows: of --fail, taken; NULL without. */
@@ -85,6 +115,10 @@ static int print_json(const struct topo *t, const struct topo_plan *p, uint32_t 
 	cJSON_AddNumberToObject(doc, "buildings", p->buildings);
 	cJSON_AddNumberToObject(doc, "clusters", p->clusters);
 	cJSON_AddNumberToObject(doc, "gpus", t->endpoints_count);
+	if (p->gpu_bps > 0)
+		add_rate(doc, "gpu_rate_bps", p->gpu_bps);
+	else
+		cJSON_AddNullToObject(doc, "gpu_rate_bps");
 	nodes = cJSON_AddObjectToObject(doc, "nodes");
 	for (int r = 0; r < TOPO_ROLES_COUNT; r++)
 		cJSON_AddNumberToObject(nodes, topo_role_name((enum topo_role)r), p->roles[r]);
@@ -96,12 +130,14 @@ static int print_json(const struct topo *t, const struct topo_plan *p, uint32_t 
 	sessions = cJSON_AddObjectToObject(doc, "sessions");
 	output_json_uint64(sessions, "fsdb", p->fsdb_sessions);
 	output_json_uint64(sessions, "bgp", p->bgp_sessions);
+	output_json_uint64(sessions, "ibgp", p->ibgp_sessions);
 	add_rates(doc, p);
 	add_milli(doc, "fabric_speedup", p->speedup_milli);
 	over = cJSON_AddObjectToObject(doc, "oversubscription");
 	add_milli(over, "rdsw", p->over_rdsw_milli);
 	add_milli(over, "fdsw", p->over_fdsw_milli);
 	add_milli(over, "edge", p->over_edge_milli);
+	add_pods(doc, t);
 	output_json_uint64(doc, "credit_loop_ns", t->credit_loop_ns);
 	output_json_uint64(doc, "ecn_min_ns", t->fabric.ecn_min_ns);
 	output_json_uint64(doc, "base_rtt_ns", t->base_rtt_ns);
@@ -118,8 +154,11 @@ static int print_json(const struct topo *t, const struct topo_plan *p, uint32_t 
 
 static void add_counts(struct output_text *text, const struct topo *t, const struct topo_plan *p)
 {
-	output_text_add(text, "%s: %u planes, %u buildings, %u clusters, %u GPUs\n\n", t->name,
-		t->planes, p->buildings, p->clusters, t->endpoints_count);
+	char rate[24];
+
+	output_text_add(text, "%s: %u planes, %u buildings, %u clusters, %u GPUs%s%s\n\n", t->name,
+		t->planes, p->buildings, p->clusters, t->endpoints_count,
+		p->gpu_bps > 0 ? " of " : "", p->gpu_bps > 0 ? rate_text(p->gpu_bps, rate) : "");
 	output_text_add(text, "nodes        %u:", t->nodes_count);
 	for (int r = 0; r < TOPO_ROLES_COUNT; r++) {
 		if (p->roles[r] > 0)
@@ -128,22 +167,47 @@ static void add_counts(struct output_text *text, const struct topo *t, const str
 	}
 	output_text_add(text, "\nlinks        %u:", t->links_count);
 	for (int k = 0; k < TOPO_KINDS_COUNT; k++) {
-		char rate[24];
-
 		if (p->kinds[k] > 0)
 			output_text_add(text, " %u %s (%s)", p->kinds[k],
 				topo_link_kind_name((enum topo_link_kind)k),
 				rate_text(p->rates_bps[k], rate));
 	}
 	output_text_add(text, "\nsystem ports %u\n", p->system_ports);
-	output_text_add(text, "sessions     %" PRIu64 " FSDB, %" PRIu64 " BGP\n", p->fsdb_sessions,
+	output_text_add(text, "sessions     %" PRIu64 " FSDB, %" PRIu64 " BGP", p->fsdb_sessions,
 		p->bgp_sessions);
+	if (p->ibgp_sessions > 0)
+		output_text_add(text, " (%" PRIu64 " of them internal)", p->ibgp_sessions);
+	output_text_add(text, "\n");
 }
 
 static void add_ratio(struct output_text *text, const char *title, uint32_t milli, const char *what)
 {
 	if (milli != 0)
 		output_text_add(text, "%s%.3g : 1 %s\n", title, milli / 1000.0, what);
+}
+
+/* "8 x 400G", or what they come to where they differ. */
+static void add_pod(struct output_text *text, const struct topo_pod *pod)
+{
+	char address[DSF_IP6_TEXT_MAX], aggregate[DSF_IP6_TEXT_MAX + 4], rate[24], place[40];
+
+	snprintf(place, sizeof(place), "building %u, plane %u", pod->building, pod->plane);
+	snprintf(aggregate, sizeof(aggregate), "%s/%u", dsf_ip6_text(&pod->aggregate, address),
+		TOPO_BGP_AGGREGATE_LENGTH);
+	output_text_add(text, "edge PoD     %s: %u GPUs, AS %u, %s, %u EDSWs, %u x %s", place,
+		pod->gpus, pod->asn, aggregate, pod->edsws, pod->ports,
+		pod->port_bps > 0 ? rate_text(pod->port_bps, rate) : "unlike ports");
+	if (pod->over_milli > 0)
+		output_text_add(text, ", %.3g : 1", pod->over_milli / 1000.0);
+	output_text_add(text, "\n");
+}
+
+static void add_pod_lines(struct output_text *text, const struct topo *t)
+{
+	struct topo_pod pod;
+
+	for (bool any = topo_pod_next(t, NULL, &pod); any; any = topo_pod_next(t, &pod, &pod))
+		add_pod(text, &pod);
 }
 
 /* Which rows of reachability the failures change. */
@@ -178,6 +242,7 @@ static int print_text(const struct topo *t, const struct topo_plan *p, uint32_t 
 	add_ratio(&text, "             ", p->over_fdsw_milli, "down to up of an FDSW");
 	add_ratio(&text, "             ", p->over_edge_milli,
 		"GPU ports to edge links of a building");
+	add_pod_lines(&text, t);
 	output_text_add(&text, "credit loop  %s\n", time_text(t->credit_loop_ns, a));
 	output_text_add(&text, "ecn_min      %s\n", time_text(t->fabric.ecn_min_ns, a));
 	output_text_add(&text, "base RTT     %s\n", time_text(t->base_rtt_ns, a));
@@ -260,7 +325,9 @@ const struct cli_command cmd_plan = {
 	.name = "plan",
 	.usage = "FILE [--fail LINK ...]",
 	.summary = "tells what a topology has, can do and costs",
-	.help = "Counts, bisection bandwidth, oversubscription, fabric speed-up, the credit loop, "
+	.help = "Counts, bisection bandwidth, oversubscription, fabric speed-up, edge PoDs with "
+		"their AS\n"
+		"numbers and aggregates, the sessions of a lab that is up, the credit loop, "
 		"the\n"
 		"base round trip, what \"time_dilation\": \"auto\" means on this machine, and the "
 		"memory\n"

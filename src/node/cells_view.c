@@ -198,6 +198,8 @@ void node_cells_view(const struct node_cells *c, enum node_query query, uint32_t
 	case NODE_QUERY_NIC:
 	case NODE_QUERY_PATHS:
 	case NODE_QUERY_QP:
+	case NODE_QUERY_BGP_PEER:
+	case NODE_QUERY_BGP_TABLE:
 	case NODE_QUERY_WORKLOAD: break;
 	}
 }

@@ -64,7 +64,7 @@ static bool take_link(
 	const struct topo_port *far = &t->ports[port->peer];
 	const struct topo_node *other = &t->nodes[far->node];
 
-	if (!port->ethernet || !topo_is_routed(other) || t->links[port->link].loop ||
+	if (!topo_port_has_address(port) || !topo_is_routed(other) || t->links[port->link].loop ||
 		(t->fabric.mode == TOPO_FABRIC_DSF && t->links[port->link].kind != TOPO_LINK_EDGE))
 		return false;
 	*peer = (struct topo_bgp_peer){ .kind = TOPO_BGP_LINK,

@@ -6,8 +6,9 @@
  *
  *   internal  every EDSW and every RDSW of a building and plane, between loopbacks. The EDSW tells
  *             what it has learnt outside by add-path, next hops as they are
- *   link      the two ends of each link of EDSW and SSW, between the link's addresses. The EDSW
- *             tells its building's aggregate. In ecmp mode: of each link of two switches
+ *   link      the two ends of each link of EDSW and SSW (a hyperport is one), between the link's
+ *             addresses. The EDSW tells its building's aggregate. In ecmp mode: of each link of two
+ *             switches
  *
  * A neighbour that the file gives takes the place of a derived one with its address.
  */

@@ -103,6 +103,31 @@ static int check_link(const struct topo_draft *d, const struct topo *t, uint32_t
 	return 0;
 }
 
+/* Members of a hyperport are alike, so that packets that were sprayed evenly come evenly. */
+static int check_hyperport(const struct topo_draft *d, const struct topo *t, uint32_t link)
+{
+	const struct topo_link *l = &t->links[link], *first;
+	const struct topo_node *a = &t->nodes[t->ports[l->port_a].node];
+	const struct topo_node *b = &t->nodes[t->ports[l->port_b].node];
+	const char *key;
+
+	if (!l->hyperport)
+		return 0;
+	if (a->role != TOPO_ROLE_EDSW || b->role != TOPO_ROLE_SSW)
+		return topo_draft_fail(d, d->links[link].origin, "hyperport",
+			"%s and %s: only an EDSW and an SSW have hyperports", a->name, b->name);
+	first = &t->links[t->ports[t->ports[l->port_a].hyperport].link];
+	key = l->rate_bps != first->rate_bps   ? "rate"
+	      : l->delay_ns != first->delay_ns ? "delay"
+	      : l->mtu != first->mtu           ? "mtu"
+					       : NULL;
+	if (key == NULL)
+		return 0;
+	return topo_draft_fail(d, d->links[link].origin, key,
+		"%s differs between members of the hyperport of %s and %s: must be the same", key,
+		a->name, b->name);
+}
+
 /* Switch ids of one building and plane: what the real fabric can number. */
 static int check_fabric_sizes(const struct topo_draft *d, const struct topo *t)
 {
@@ -162,6 +187,8 @@ int topo_draft_check(const struct topo_draft *d, const struct topo *t)
 		err = check_places(d, t, i);
 		if (err == 0)
 			err = check_link(d, t, i);
+		if (err == 0)
+			err = check_hyperport(d, t, i);
 	}
 	if (err == 0)
 		err = check_fabric_sizes(d, t);

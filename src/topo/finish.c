@@ -2,7 +2,8 @@
  * finish.c - a draft becomes the read-only table
  *
  * Ports of a node: gpu<rail>p<plane> by rail and plane; eth before fab, by number. A port's number
- * is its place in that order, whatever the order of the links.
+ * is its place in that order, whatever the order of the links. The lowest port of a hyperport at
+ * its EDSW, and that one's peer, stand for it.
  */
 #include "topo/draft.h"
 #include <stdlib.h>
@@ -72,6 +73,7 @@ static void set_port(
 		.plane = end->class == TOPO_PORT_GPU ? end->plane : n->plane,
 		.withhold = TOPO_NONE,
 		.system_port = TOPO_NONE,
+		.hyperport = TOPO_NONE,
 		.expected_node = TOPO_NONE,
 		.ethernet = end->class != TOPO_PORT_FAB || d->fabric.mode == TOPO_FABRIC_ECMP,
 	};
@@ -144,6 +146,35 @@ static int place_ports(const struct topo_draft *d, struct topo *t, struct topo_n
 	}
 	free(slots);
 	return err;
+}
+
+static void join(struct topo_port *ports, uint32_t member, uint32_t first)
+{
+	struct topo_port *p = &ports[member];
+
+	p->hyperport = first;
+	if (member == first)
+		return;
+	p->system_port = TOPO_NONE;
+	p->mac = ports[first].mac;
+	p->address = (struct dsf_ip6){ { 0 } };
+	p->prefix_length = 0;
+}
+
+/* Members of hyperports find the ports that stand for them. */
+static void join_ports(const struct topo *t, struct topo_port *ports)
+{
+	for (uint32_t i = 0; i < t->links_count; i++) {
+		uint32_t a = t->links[i].port_a, first = t->nodes[ports[a].node].first_port;
+
+		if (!t->links[i].hyperport)
+			continue;
+		while (!t->links[ports[first].link].hyperport ||
+			ports[ports[first].peer].node != ports[ports[a].peer].node)
+			first++;
+		join(ports, a, first);
+		join(ports, ports[a].peer, ports[first].peer);
+	}
 }
 
 static int node_name_compare(const void *a, const void *b, void *user)
@@ -318,6 +349,8 @@ int topo_draft_finish(struct topo_draft *d, struct topo **out)
 			t->switches_count = nodes[i].switch_index + 1;
 	}
 	err = place_ports(d, t, nodes, ports, links);
+	if (err == 0)
+		join_ports(t, ports);
 	if (err == 0)
 		err = make_indexes(t, nodes);
 	if (err == 0)

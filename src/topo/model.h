@@ -9,6 +9,11 @@
  * Order: nodes as generated (or as in the file), ports by node then port number, links as
  * generated. Indexes are into these arrays. Rates are bit/s (0: unlimited), times fabric
  * nanoseconds, sizes bytes.
+ *
+ * A hyperport is the parallel edge links of two switches as one port. Its first member stands for
+ * it: by that one's name, number, system port, MAC and address it goes, and other members have
+ * none of these of their own but name and number (their MAC is the first one's). At both ends the
+ * first member is the same link's.
  */
 #ifndef DSF_TOPO_MODEL_H
 #define DSF_TOPO_MODEL_H
@@ -85,12 +90,14 @@ struct topo_port {
 	uint32_t rail, plane; /* hosts: gpu<rail>p<plane>; else TOPO_NONE and the node's plane */
 	uint32_t withhold;    /* place in its node's forced order of withholding, or TOPO_NONE */
 	uint32_t system_port; /* Ethernet ports of interface nodes; else TOPO_NONE */
+	uint32_t hyperport;   /* members of one: the port that stands for it; else TOPO_NONE */
 	bool ethernet;        /* false: fabric port, cells */
 	/* Fabric ports: what the plan has at the other end, by node and fab<ordinal>; TOPO_NONE:
 	 * nothing. Unless the file says otherwise, the port that is there. */
 	uint32_t expected_node, expected_ordinal;
 	struct dsf_mac mac;
-	struct dsf_ip6 address; /* Ethernet ports: inside the link's /64; else all zero */
+	struct dsf_ip6 address; /* Ethernet ports: inside the link's /64; else all zero. Of a
+				   hyperport only the first member's */
 	uint8_t prefix_length;  /* 64; 0 without address */
 };
 
@@ -167,8 +174,8 @@ struct topo_link {
 	uint32_t ecn_max_bytes;
 	/* Ethernet: IP bytes; fabric: bytes of a train frame without its Ethernet header. */
 	uint32_t mtu;
-	bool hyperport;
-	bool loop; /* a switch's cable to itself: no data crosses it */
+	bool hyperport; /* a member of one */
+	bool loop;      /* a switch's cable to itself: no data crosses it */
 };
 
 struct topo_fabric {
@@ -253,6 +260,19 @@ static inline const struct topo_port *topo_node_port(
 	const struct topo *t, const struct topo_node *n, uint32_t number)
 {
 	return &t->ports[n->first_port + number];
+}
+
+/* An Ethernet port with an address: one by itself, or one that stands for a hyperport. */
+static inline bool topo_port_has_address(const struct topo_port *p)
+{
+	return p->prefix_length > 0;
+}
+
+/* The port that stands for the hyperport of which p is a member; p, if of none. */
+static inline const struct topo_port *topo_port_whole(
+	const struct topo *t, const struct topo_port *p)
+{
+	return p->hyperport == TOPO_NONE ? p : &t->ports[p->hyperport];
 }
 
 static inline bool topo_is_interface_node(enum topo_role role)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/time.h"
 #include "topo/bgp.h"
+#include "topo/pod.h"
 
 /* Measured on the development machine; a laptop should do better. */
 #define TRAIN_HOP_NS    1500u /* one frame through one process, whatever it holds */
@@ -23,19 +24,6 @@
 #define CELL_RING_BYTES  (64u * 16384u)
 #define FRAME_RING_BYTES (128u * 9421u)
 
-static uint64_t add_rate(uint64_t sum, uint64_t rate_bps)
-{
-	return sum == TOPO_UNLIMITED || rate_bps == 0 ? TOPO_UNLIMITED : sum + rate_bps;
-}
-
-/* a / b in thousandths, rounded; 0 where that says nothing. */
-static uint32_t ratio_milli(uint64_t a, uint64_t b)
-{
-	if (a == TOPO_UNLIMITED || b == TOPO_UNLIMITED || b == 0)
-		return 0;
-	return (uint32_t)(((unsigned __int128)a * 1000 + b / 2) / b);
-}
-
 /* Sum of the rates of a node's links of one kind. */
 static uint64_t node_rate(const struct topo *t, const struct topo_node *n, enum topo_link_kind kind)
 {
@@ -45,7 +33,7 @@ static uint64_t node_rate(const struct topo *t, const struct topo_node *n, enum 
 		const struct topo_link *l = &t->links[topo_node_port(t, n, k)->link];
 
 		if (l->kind == kind && !l->loop)
-			sum = add_rate(sum, l->rate_bps);
+			sum = topo_rate_add(sum, l->rate_bps);
 	}
 	return sum;
 }
@@ -56,7 +44,8 @@ static void plan_node(const struct topo *t, const struct topo_node *n, struct to
 	uint64_t spine = node_rate(t, n, TOPO_LINK_SPINE);
 
 	if (n->role == TOPO_ROLE_RDSW && gpu != 0) {
-		uint32_t speedup = ratio_milli(fabric, gpu), over = ratio_milli(gpu, fabric);
+		uint32_t speedup = topo_rate_ratio_milli(fabric, gpu),
+			 over = topo_rate_ratio_milli(gpu, fabric);
 
 		if (speedup != 0 && (plan->speedup_milli == 0 || speedup < plan->speedup_milli))
 			plan->speedup_milli = speedup;
@@ -64,7 +53,7 @@ static void plan_node(const struct topo *t, const struct topo_node *n, struct to
 			plan->over_rdsw_milli = over;
 	}
 	if (n->role == TOPO_ROLE_FDSW && spine != 0) {
-		uint32_t over = ratio_milli(fabric, spine);
+		uint32_t over = topo_rate_ratio_milli(fabric, spine);
 
 		if (over > plan->over_fdsw_milli)
 			plan->over_fdsw_milli = over;
@@ -73,10 +62,8 @@ static void plan_node(const struct topo *t, const struct topo_node *n, struct to
 
 #define BUILDINGS_MAX 256
 
-/* Buildings, clusters, and each building's GPU ports against its edge links. */
 static void plan_buildings(const struct topo *t, struct topo_plan *plan)
 {
-	uint64_t gpu[BUILDINGS_MAX] = { 0 }, edge[BUILDINGS_MAX] = { 0 };
 	uint8_t clusters[BUILDINGS_MAX][BUILDINGS_MAX / 8] = { { 0 } };
 	bool seen[BUILDINGS_MAX] = { false };
 
@@ -95,18 +82,36 @@ static void plan_buildings(const struct topo *t, struct topo_plan *plan)
 			plan->clusters += (*byte & bit) == 0;
 			*byte |= bit;
 		}
-		if (n->role == TOPO_ROLE_RDSW)
-			gpu[n->building] =
-				add_rate(gpu[n->building], node_rate(t, n, TOPO_LINK_GPU));
-		if (n->role == TOPO_ROLE_EDSW && node_rate(t, n, TOPO_LINK_EDGE) != 0)
-			edge[n->building] =
-				add_rate(edge[n->building], node_rate(t, n, TOPO_LINK_EDGE));
 	}
-	for (uint32_t b = 0; b < BUILDINGS_MAX; b++) {
-		uint32_t over = ratio_milli(gpu[b], edge[b]);
+}
 
-		if (over > plan->over_edge_milli)
-			plan->over_edge_milli = over;
+static uint64_t gpu_rate(const struct topo *t)
+{
+	uint64_t rate = 0;
+
+	for (uint32_t i = 0; i < t->endpoints_count; i++) {
+		uint64_t sum = 0;
+
+		for (uint32_t plane = 0; plane < t->planes; plane++) {
+			const struct topo_port *p = topo_endpoint_port(t, i, plane);
+
+			if (p != NULL)
+				sum = topo_rate_add(sum, t->links[p->link].rate_bps);
+		}
+		if (sum == TOPO_UNLIMITED || (i > 0 && sum != rate))
+			return 0;
+		rate = sum;
+	}
+	return rate;
+}
+
+static void plan_edge(const struct topo *t, struct topo_plan *plan)
+{
+	struct topo_pod pod;
+
+	for (bool any = topo_pod_next(t, NULL, &pod); any; any = topo_pod_next(t, &pod, &pod)) {
+		if (pod.over_milli > plan->over_edge_milli)
+			plan->over_edge_milli = pod.over_milli;
 	}
 }
 
@@ -217,18 +222,19 @@ static uint64_t fsdb_sessions(const struct topo *t)
 	return sessions;
 }
 
-static uint64_t bgp_sessions(const struct topo *t)
+static void count_bgp(const struct topo *t, struct topo_plan *plan)
 {
-	uint64_t sessions = 0;
-
 	for (uint32_t i = 0; i < t->nodes_count; i++) {
 		struct topo_bgp_walk walk = { 0 };
 		struct topo_bgp_peer peer;
 
-		while (topo_bgp_next(t, i, &walk, &peer))
-			sessions += i < peer.node || !topo_is_routed(&t->nodes[peer.node]);
+		while (topo_bgp_next(t, i, &walk, &peer)) {
+			if (i > peer.node && topo_is_routed(&t->nodes[peer.node]))
+				continue; /* counted at the other end */
+			plan->bgp_sessions++;
+			plan->ibgp_sessions += peer.asn == t->nodes[i].asn;
+		}
 	}
-	return sessions;
 }
 
 void topo_plan(const struct topo *t, uint32_t cores, struct topo_plan *plan)
@@ -243,13 +249,16 @@ void topo_plan(const struct topo *t, uint32_t cores, struct topo_plan *plan)
 
 		plan->kinds[l->kind]++;
 		if (!l->loop)
-			plan->rates_bps[l->kind] = add_rate(plan->rates_bps[l->kind], l->rate_bps);
+			plan->rates_bps[l->kind] =
+				topo_rate_add(plan->rates_bps[l->kind], l->rate_bps);
 	}
 	for (uint32_t i = 0; i < t->ports_count; i++)
 		plan->system_ports += t->ports[i].system_port != TOPO_NONE;
 	plan->fsdb_sessions = fsdb_sessions(t);
-	plan->bgp_sessions = bgp_sessions(t);
+	count_bgp(t, plan);
+	plan->gpu_bps = gpu_rate(t);
 	plan_buildings(t, plan);
+	plan_edge(t, plan);
 	plan->bisection_bps = bisection(plan);
 	plan->memory_bytes = memory(t);
 	plan->dilation_quantum = dilation_quantum(t);

@@ -511,6 +511,44 @@ static const struct bad wrong_places[] = {
 		"links[4]", "all its links in one cluster" },
 };
 
+/* Hyperports: a right one at lines 9 and 10, then what is given. */
+#define JOINED(more)                                                                               \
+	"{\"name\": \"x\",\n\"nodes\": [\n"                                                        \
+	"{\"name\": \"e0\", \"role\": \"edsw\"},\n"                                                \
+	"{\"name\": \"s0\", \"role\": \"ssw\"},\n"                                                 \
+	"{\"name\": \"f0\", \"role\": \"fdsw\"},\n"                                                \
+	"{\"name\": \"x0\", \"role\": \"external\"}],\n\"links\": [\n"                             \
+	"{\"a\": \"e0:fab0\", \"b\": \"f0:fab0\"},\n"                                              \
+	"{\"a\": \"e0:eth0\", \"b\": \"s0:eth3\", \"hyperport\": true},\n"                         \
+	"{\"a\": \"e0:eth1\", \"b\": \"s0:eth2\", \"hyperport\": true},\n"                         \
+	"{\"a\": \"e0:eth9\", \"b\": \"x0:eth0\"}" more "]}"
+
+static const struct bad wrong_hyperports[] = {
+	{ "a hyperport", JOINED("") /* right */, 0, NULL, NULL },
+	{ "a member of another rate",
+		JOINED(",\n{\"a\": \"e0:eth2\", \"b\": \"s0:eth1\", \"hyperport\": true, "
+		       "\"rate\": \"400G\"}"),
+		12, "links[4].rate", "rate differs between members of the hyperport of e0 and s0" },
+	{ "a member of another delay",
+		JOINED(",\n{\"a\": \"s0:eth1\", \"b\": \"e0:eth2\", \"hyperport\": true, "
+		       "\"delay\": \"3us\"}"),
+		12, "links[4].delay", "delay differs" },
+	{ "a member of another MTU",
+		JOINED(",\n{\"a\": \"e0:eth2\", \"b\": \"s0:eth1\", \"hyperport\": true, "
+		       "\"mtu\": 1500}"),
+		12, "links[4].mtu", "mtu differs" },
+	{ "a link beside a hyperport may differ",
+		JOINED(",\n{\"a\": \"e0:eth2\", \"b\": \"s0:eth1\", \"rate\": \"400G\"}"), 0, NULL,
+		NULL },
+	{ "a hyperport of an external node",
+		JOINED(",\n{\"a\": \"e0:eth2\", \"b\": \"x0:eth1\", \"hyperport\": true}"), 12,
+		"links[4].hyperport", "only an EDSW and an SSW" },
+	{ "an address of a member that stands for nothing",
+		JOINED(",\n{\"a\": \"e0:eth2\", \"b\": \"s0:eth1\", \"hyperport\": true, "
+		       "\"address_a\": \"fd5f:0:ff00:200::1\"}"),
+		12, "links[4].address_a", "has none" },
+};
+
 /* f1 has no way up, so r1 is out of reach. */
 static const struct bad unreachable[] = {
 	{ "unreachable switch",
@@ -591,6 +629,7 @@ int main(void)
 	TRY_ALL(wrong_nodes);
 	TRY_ALL(wrong_links);
 	TRY_ALL(wrong_places);
+	TRY_ALL(wrong_hyperports);
 	TRY_ALL(unreachable);
 	nul_bytes_are_refused();
 	return TAP_DONE();

@@ -130,9 +130,9 @@ static void sessions_have_two_ends(const char *name, uint32_t want)
 int main(void)
 {
 	neighbours_of_file_and_topology();
-	/* two planes: 2 EDSWs x 4 RDSWs, 3 x 2; each EDSW 2 SSWs by 2 links */
+	/* two planes: 2 EDSWs x 4 RDSWs, 3 x 2; each EDSW 2 SSWs by a hyperport of 2 links */
 	sessions_have_two_ends(
-		"tests/topologies/region.json", 2 * (2 * (2 * 4 + 3 * 2) + 2 * (2 + 3) * 2 * 2));
+		"tests/topologies/region.json", 2 * (2 * (2 * 4 + 3 * 2) + 2 * (2 + 3) * 2));
 	/* 8 fabric, 10 spine, 1 edge PoD, 1 edge link */
 	sessions_have_two_ends("tests/topologies/ecmp.json", 2 * 20);
 	return TAP_DONE();

@@ -235,10 +235,11 @@ static void ranks_are_right(const struct topo *t, const char *name)
 }
 
 static const char *const good_files[] = { "topologies/mini.json", "topologies/l1-zone.json",
-	"topologies/figures.json", "topologies/l2-zone.json", "tests/topologies/forced.json",
-	"tests/topologies/region.json", "tests/topologies/ecmp.json",
-	"tests/topologies/explicit.json", "tests/topologies/beside.json",
-	"tests/topologies/miscabled.json", "tests/topologies/bgp.json" };
+	"topologies/figures.json", "topologies/l2-zone.json", "topologies/region.json",
+	"tests/topologies/forced.json", "tests/topologies/region.json",
+	"tests/topologies/ecmp.json", "tests/topologies/explicit.json",
+	"tests/topologies/beside.json", "tests/topologies/miscabled.json",
+	"tests/topologies/bgp.json" };
 
 static bool same_ports(const struct topo *a, const struct topo *b)
 {
@@ -250,7 +251,8 @@ static bool same_ports(const struct topo *a, const struct topo *b)
 		       a->ports[i].node == b->ports[i].node &&
 		       a->ports[i].peer == b->ports[i].peer &&
 		       a->ports[i].link == b->ports[i].link &&
-		       a->ports[i].system_port == b->ports[i].system_port;
+		       a->ports[i].system_port == b->ports[i].system_port &&
+		       a->ports[i].hyperport == b->ports[i].hyperport;
 	return same;
 }
 
@@ -293,8 +295,11 @@ static void region_has_all_tiers(void)
 			11 * 64 },
 		{ "p0-ssw2:eth0", "b0-e-p0-edsw1:eth0", "fd5f:0:ff01::2", "06:00:00:ff:01:00",
 			TOPO_NONE },
-		{ "b0-e-p0-edsw1:eth3", "p0-ssw0:eth3", "fd5f:0:ff01:300::1", "02:00:00:ff:01:03",
-			11 * 64 + 3 },
+		{ "b0-e-p0-edsw1:eth2", "p0-ssw0:eth2", "fd5f:0:ff01:200::1", "02:00:00:ff:01:02",
+			11 * 64 + 2 },
+		/* The second link of a hyperport has nothing of its own. */
+		{ "b0-e-p0-edsw1:eth3", "p0-ssw0:eth3", "::", "02:00:00:ff:01:02", TOPO_NONE },
+		{ "p0-ssw0:eth3", "b0-e-p0-edsw1:eth3", "::", "06:00:00:ff:01:02", TOPO_NONE },
 	};
 	struct topo *t = load("tests/topologies/region.json");
 
@@ -310,6 +315,10 @@ static void region_has_all_tiers(void)
 	TAP_EQ(t->links[0].corrupt_ppm, 5, "5 ppm corruption");
 	TAP_EQ(t->links[0].jitter_ns, 10, "10 ns of jitter");
 	TAP_OK(t->links[t->links_count - 1].hyperport, "edge links are hyper ports");
+	TAP_OK(topo_port_whole(t, port(t, "p0-ssw0:eth3")) == port(t, "p0-ssw0:eth2") &&
+			topo_port_whole(t, port(t, "p0-ssw0:eth2")) == port(t, "p0-ssw0:eth2"),
+		"the first member stands for the hyperport");
+	TAP_EQ(port(t, "b0-e-p0-fdsw0:fab0")->hyperport, TOPO_NONE, "other ports are none");
 	TAP_EQ(node(t, "b0-e-p0-fdsw0")->zone, TOPO_NONE, "an edge PoD is no zone");
 	TAP_EQ(node(t, "b0-e-p0-fdsw0")->cluster, 2, "but a cluster, the last");
 	TAP_EQ(node(t, "b0-west-h0")->zone, 1, "a host's zone");

@@ -8,6 +8,7 @@
 #include "tests/tap.h"
 #include "topo/file.h"
 #include "topo/plan.h"
+#include "topo/pod.h"
 
 /* Two zones of 2 RDSWs and 2 FDSWs a plane, 2 SDSWs, an edge PoD of 2 EDSWs, 2 SSWs; 8 GPUs. */
 static struct topo *lab(const char *gpu, const char *fabric, const char *spine, const char *edge)
@@ -156,9 +157,89 @@ static void a_region_has_the_published_figures(void)
 	TAP_EQ(p.roles[TOPO_ROLE_EDSW], 5 * 2 * 128, "EDSWs");
 	TAP_EQ(p.rates_bps[TOPO_LINK_GPU], 5 * 18432 * 800 * G, "a GPU has 800G over both planes");
 	TAP_EQ(p.over_edge_milli, 4500, "4.5 : 1 at L3");
+	TAP_EQ(p.gpu_bps, 800 * G, "a GPU's rate");
+	TAP_EQ(p.fsdb_sessions, 10 * 640 * 639 / 2, "640 interface nodes in each fabric");
+	TAP_EQ(p.ibgp_sessions, 10 * 65536, "65,536 iBGP sessions in each fabric");
+	TAP_EQ(p.bgp_sessions - p.ibgp_sessions, 5 * 2 * 2048, "an eBGP session a link");
 	TAP_EQ(p.over_fdsw_milli, 1000, "1 : 1 at an FDSW");
 	TAP_OK(p.over_rdsw_milli <= 1000, "an RDSW has more fabric than GPU ports: %u",
 		p.over_rdsw_milli);
+	topo_free(t);
+}
+
+static void edge_pods_are_told(const char *file, uint32_t count, const struct topo_pod *want)
+{
+	struct topo *t = source_topo(file);
+	struct topo_pod pod;
+	uint32_t i = 0;
+
+	for (bool any = topo_pod_next(t, NULL, &pod); any && i < count; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "building %u, plane %u", want[i].building,
+			want[i].plane);
+		TAP_OK(pod.building == want[i].building && pod.plane == want[i].plane, "%s", name);
+		TAP_EQ(pod.gpus, want[i].gpus, "%s: GPUs", name);
+		TAP_EQ(pod.edsws, want[i].edsws, "%s: EDSWs", name);
+		TAP_EQ(pod.rdsws, want[i].rdsws, "%s: RDSWs", name);
+		TAP_EQ(pod.asn, want[i].asn, "%s: AS", name);
+		TAP_OK(dsf_ip6_equal(&pod.aggregate, &want[i].aggregate), "%s: aggregate", name);
+		TAP_EQ(pod.ports, want[i].ports, "%s: edge ports", name);
+		TAP_EQ(pod.port_bps, want[i].port_bps, "%s: their rate", name);
+		TAP_EQ(pod.over_milli, want[i].over_milli, "%s: oversubscription", name);
+		any = topo_pod_next(t, &pod, &pod);
+	}
+	TAP_EQ(i, count, "%s: edge PoDs", file);
+	topo_free(t);
+}
+
+/* region.json: each link for itself. The tests' own one: pairs of links are hyperports. */
+static void edge_pods(void)
+{
+	static const struct topo_pod shipped[] = {
+		{ 0, 0, 16, 2, 8, 4200000000u, { { 0xfd, 0x5f, 0, 0 } }, 4, 400 * G, 0, 0, 4000 },
+		{ 0, 1, 16, 2, 8, 4200000000u, { { 0xfd, 0x5f, 1, 0 } }, 4, 400 * G, 0, 0, 4000 },
+		{ 1, 0, 16, 2, 8, 4200000001u, { { 0xfd, 0x5f, 0, 1 } }, 4, 400 * G, 0, 0, 4000 },
+		{ 1, 1, 16, 2, 8, 4200000001u, { { 0xfd, 0x5f, 1, 1 } }, 4, 400 * G, 0, 0, 4000 },
+	};
+	static const struct topo_pod joined[] = {
+		{ 0, 0, 6, 2, 4, 4200000000u, { { 0xfd, 0x5f, 0, 0 } }, 8, 800 * G, 0, 0, 375 },
+		{ 0, 1, 6, 2, 4, 4200000000u, { { 0xfd, 0x5f, 1, 0 } }, 8, 800 * G, 0, 0, 375 },
+		{ 1, 0, 4, 3, 2, 4200000001u, { { 0xfd, 0x5f, 0, 1 } }, 12, 800 * G, 0, 0, 167 },
+		{ 1, 1, 4, 3, 2, 4200000001u, { { 0xfd, 0x5f, 1, 1 } }, 12, 800 * G, 0, 0, 167 },
+	};
+	struct topo *t = source_topo("topologies/region.json");
+	struct topo_pod pod;
+	struct topo_plan p;
+
+	edge_pods_are_told("topologies/region.json", 4, shipped);
+	edge_pods_are_told("tests/topologies/region.json", 4, joined);
+	topo_plan(t, 2, &p);
+	TAP_OK(t->nodes_count >= 80 && t->nodes_count <= 120, "region.json: %u nodes",
+		t->nodes_count);
+	TAP_OK(p.over_rdsw_milli <= 1000 && p.over_fdsw_milli <= 1000,
+		"region.json: nothing is oversubscribed below L3");
+	TAP_EQ(p.over_edge_milli, 4000, "region.json: 4 : 1 there");
+	TAP_EQ(p.fsdb_sessions, 4 * 10 * 9 / 2, "region.json: FSDB");
+	TAP_EQ(p.ibgp_sessions, 4 * 8 * 2, "region.json: iBGP");
+	TAP_EQ(p.bgp_sessions - p.ibgp_sessions, 4 * 4, "region.json: eBGP");
+	topo_free(t);
+	t = source_topo("tests/topologies/region.json");
+	topo_plan(t, 2, &p);
+	TAP_EQ(p.bgp_sessions - p.ibgp_sessions, 4 + 4 + 6 + 6, "a hyperport has one session");
+	TAP_EQ(p.system_ports, 20 + 20, "and one system port");
+	topo_free(t);
+	t = source_topo("topologies/mini.json");
+	TAP_OK(!topo_pod_next(t, NULL, &pod), "a zone has no edge PoD");
+	topo_plan(t, 2, &p);
+	TAP_OK(p.bgp_sessions == 0, "nor BGP");
+	topo_free(t);
+	t = source_topo("tests/topologies/ecmp.json");
+	topo_plan(t, 2, &p);
+	TAP_OK(p.fsdb_sessions == 0 && p.ibgp_sessions == 0, "a routed fabric has no FSDB or iBGP");
+	TAP_EQ(p.bgp_sessions,
+		p.kinds[TOPO_LINK_FABRIC] + p.kinds[TOPO_LINK_SPINE] + p.kinds[TOPO_LINK_EDGE],
+		"but eBGP on all links of switches");
 	topo_free(t);
 }
 
@@ -187,6 +268,7 @@ int main(void)
 	dilation_keeps_its_bounds();
 	loops_follow_from_the_links();
 	a_region_has_the_published_figures();
+	edge_pods();
 	a_lone_rdsw_is_a_lab();
 	return TAP_DONE();
 }
