@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "base/bitset.h"
 #include "cli/commands.h"
 #include "cli/log.h"
@@ -12,6 +13,7 @@
 #include "topo/bgp.h"
 #include "topo/plan.h"
 #include "topo/pod.h"
+#include "view/json.h"
 #include "view/show.h"
 
 /* Cores that this process may use; 1 when the kernel doesn't say. */
@@ -105,8 +107,7 @@ static void add_pods(cJSON *doc, const struct topo *t)
 		cJSON_AddItemToArray(pods, pod_json(&pod));
 }
 
-/* rows: of --fail, taken; NULL without. */
-static int print_json(const struct topo *t, const struct topo_plan *p, uint32_t cores, cJSON *rows)
+static cJSON *make_json(const struct topo *t, const struct topo_plan *p, uint32_t cores)
 {
 	cJSON *doc = cJSON_CreateObject(), *nodes, *links, *over, *sessions;
 
@@ -147,9 +148,7 @@ static int print_json(const struct topo *t, const struct topo_plan *p, uint32_t 
 	cJSON_AddNumberToObject(doc, "auto_time_dilation", p->dilation);
 	cJSON_AddNumberToObject(doc, "cores", cores);
 	output_json_uint64(doc, "memory_bytes", p->memory_bytes);
-	if (rows != NULL)
-		cJSON_AddItemToObject(doc, "reachability", rows);
-	return output_json(doc);
+	return doc;
 }
 
 static void add_counts(struct output_text *text, const struct topo *t, const struct topo_plan *p)
@@ -226,6 +225,7 @@ static void add_changes(struct output_text *text, cJSON *rows)
 	cJSON_Delete(rows);
 }
 
+/* rows: of --fail, taken; NULL without. */
 static int print_text(const struct topo *t, const struct topo_plan *p, uint32_t cores, cJSON *rows)
 {
 	struct output_text text = { .failed = false };
@@ -266,51 +266,138 @@ static int print_text(const struct topo *t, const struct topo_plan *p, uint32_t 
 	return output_text_write(&text);
 }
 
-/* Rows for --fail, where it was given: all as JSON, for people those that it changes. */
-static int fail(const struct topo *t, int argc, char **argv, const struct cli_options *options,
-	cJSON **rows)
+/* The links of --fail and the seed; *failed is the caller's, NULL without --fail. */
+static int read_failures(const struct topo *t, int argc, char **argv,
+	const struct cli_options *options, uint64_t **failed, uint64_t *seed)
 {
-	const char *seed = cli_option(options, "seed");
-	uint64_t seed_value = t->seed, *failed;
+	const char *text = cli_option(options, "seed");
 	int code;
 
-	*rows = NULL;
-	if (seed != NULL && !units_count(seed, &seed_value))
-		return cli_wrong(options, "--seed: %s: want a number", seed);
-	failed = calloc(DSF_BITSET_WORDS(t->links_count) + 1, sizeof(*failed));
-	code = failed == NULL ? CLI_FAILED
-			      : cli_failed_links(options, argc - 1, argv + 1, t, failed);
-	if (code == CLI_OK && cli_option_at(options, "fail", 0) != NULL) {
-		if (t->fabric.mode != TOPO_FABRIC_DSF) {
-			log_err("--fail: %s is no cell fabric", argv[0]);
-			code = CLI_USAGE;
-		} else {
-			*rows = plan_fail_rows(t, failed, seed_value, options->json);
-			code = *rows == NULL ? CLI_FAILED : CLI_OK;
-		}
-	}
-	if (code == CLI_FAILED)
+	*failed = NULL;
+	*seed = t->seed;
+	if (text != NULL && !units_count(text, seed))
+		return cli_wrong(options, "--seed: %s: want a number", text);
+	*failed = calloc(DSF_BITSET_WORDS(t->links_count) + 1, sizeof(**failed));
+	if (*failed == NULL) {
 		log_err("plan: out of memory");
-	free(failed);
+		return CLI_FAILED;
+	}
+	code = cli_failed_links(options, argc - 1, argv + 1, t, *failed);
+	if (code == CLI_OK && cli_option_at(options, "fail", 0) == NULL) {
+		free(*failed);
+		*failed = NULL;
+	} else if (code == CLI_OK && t->fabric.mode != TOPO_FABRIC_DSF) {
+		log_err("--fail: %s is no cell fabric", argv[0]);
+		code = CLI_USAGE;
+	}
 	return code;
+}
+
+static int rows_code(enum plan_fail_end end)
+{
+	if (end == PLAN_FAIL_NOMEM)
+		log_err("plan: out of memory");
+	return end == PLAN_FAIL_DONE ? CLI_OK : CLI_FAILED;
+}
+
+static bool collect(void *user, cJSON *rows)
+{
+	cJSON *row;
+
+	while ((row = cJSON_DetachItemFromArray(rows, 0)) != NULL)
+		(void)view_json_append(user, row); /* moves it: needs no memory */
+	cJSON_Delete(rows);
+	return true;
+}
+
+static int plan_text(const struct topo *t, const struct topo_plan *plan, uint32_t cores,
+	uint64_t *failed, uint64_t seed)
+{
+	cJSON *rows = failed != NULL ? cJSON_CreateArray() : NULL;
+	int code = CLI_OK;
+
+	if (failed != NULL)
+		code = rows_code(rows == NULL
+					 ? PLAN_FAIL_NOMEM
+					 : plan_fail_rows(t, failed, seed, false, collect, rows));
+	if (code == CLI_OK)
+		return print_text(t, plan, cores, rows);
+	cJSON_Delete(rows);
+	return code;
+}
+
+static bool write_text(const char *text)
+{
+	return output_write(text, strlen(text)) == CLI_OK;
+}
+
+/* A node's rows, behind those of the nodes before. */
+static bool write_rows(void *user, cJSON *rows)
+{
+	char *text = cJSON_PrintUnformatted(rows);
+	const char **gap = user;
+	size_t size;
+	bool written = false;
+
+	cJSON_Delete(rows);
+	if (text == NULL) {
+		log_err("plan: out of memory");
+		return false;
+	}
+	size = strlen(text);
+	written = size <= 2 || (write_text(*gap) && output_write(text + 1, size - 2) == CLI_OK);
+	if (size > 2)
+		*gap = ",\n";
+	free(text);
+	return written;
+}
+
+/* With --fail as many rows as nodes times destinations: written as they come, into one document
+ * with the rest. A reader that goes away, or memory that ends, leaves half of it, and exit code 1.
+ */
+static int plan_json(const struct topo *t, const struct topo_plan *plan, uint32_t cores,
+	uint64_t *failed, uint64_t seed)
+{
+	const char *gap = ",\n\t\"reachability\":\t[\n", *first = gap;
+	cJSON *doc = make_json(t, plan, cores);
+	char *text, *end;
+	int code;
+
+	if (failed == NULL)
+		return output_json(doc);
+	text = doc == NULL ? NULL : cJSON_Print(doc);
+	cJSON_Delete(doc);
+	end = text == NULL ? NULL : strrchr(text, '\n'); /* the closing brace comes last */
+	if (end == NULL) {
+		free(text);
+		return rows_code(PLAN_FAIL_NOMEM);
+	}
+	code = output_write(text, (size_t)(end - text));
+	free(text);
+	if (code == CLI_OK)
+		code = rows_code(plan_fail_rows(t, failed, seed, true, write_rows, &gap));
+	if (code == CLI_OK && gap == first && !write_text(first))
+		code = CLI_FAILED;
+	return code == CLI_OK && !write_text("\n\t]\n}\n") ? CLI_FAILED : code;
 }
 
 static int run(int argc, char **argv, const struct cli_options *options)
 {
 	uint32_t cores = usable_cores();
+	uint64_t *failed = NULL, seed;
 	struct topo_plan plan;
 	struct topo *t;
-	cJSON *rows;
 	int code = cli_load_topology(argv[0], &t);
 
 	if (code != CLI_OK)
 		return code;
-	code = fail(t, argc, argv, options, &rows);
+	code = read_failures(t, argc, argv, options, &failed, &seed);
 	if (code == CLI_OK) {
 		topo_plan(t, cores, &plan);
-		code = options->json ? print_json(t, &plan, cores, rows)
-				     : print_text(t, &plan, cores, rows);
+		code = options->json ? plan_json(t, &plan, cores, failed, seed)
+				     : plan_text(t, &plan, cores, failed, seed);
 	}
+	free(failed);
 	topo_free(t);
 	return code;
 }

@@ -255,6 +255,18 @@ bats_require_minimum_version 1.5.0
 		[ "$("$DSFEMU" "$command" --help)" = "$output" ]
 		[ "$("$DSFEMU" "$command" -h)" = "$output" ]
 	done
+	run -0 "$DSFEMU" help drain # an action, of two commands
+	[[ "$output" == "usage: dsfemu link "*"usage: dsfemu node "* ]]
+	[ "$("$DSFEMU" help link drain)" = "$("$DSFEMU" help link)" ]
+	[ "$("$DSFEMU" help stop)" = "$("$DSFEMU" help node)" ]
+	run -2 "$DSFEMU" help link stop
+}
+
+@test "failures of a large fabric are planned in little memory" {
+	# 26 MB of rows, which as objects would take 360 MB
+	(ulimit -v 150000 && "$DSFEMU" plan "$DSF_SOURCE/topologies/meta-l1.json" --json \
+		--fail b0-z0-p0-rdsw0:fab0 >plan.json)
+	jq -e '.reachability | length == 336 * 128' plan.json
 }
 
 @test "none of it needs root" {
