@@ -12,7 +12,6 @@
 static cJSON *dead_status(const char *lab)
 {
 	char text[1400], name[TOPO_NODE_NAME_MAX + TOPO_LAB_NAME_MAX + 2];
-	struct fidelity *fidelity = NULL;
 	struct topo *topo = NULL;
 	cJSON *status, *nodes;
 
@@ -36,10 +35,7 @@ static cJSON *dead_status(const char *lab)
 	}
 	cJSON_AddItemToObject(status, "links", lab_status_links(topo, NULL));
 	cJSON_AddItemToObject(status, "sessions", lab_status_sessions());
-	fidelity = calloc(1, sizeof(*fidelity));
-	if (fidelity != NULL)
-		cJSON_AddItemToObject(status, "fidelity", fidelity_json(fidelity, topo));
-	free(fidelity);
+	cJSON_AddItemToObject(status, "fidelity", fidelity_json(NULL, topo));
 	topo_free(topo);
 	return status;
 }

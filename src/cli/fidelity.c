@@ -69,7 +69,19 @@ static uint64_t suggest(const struct topo *t, uint64_t late_ns, uint64_t drops)
 	return wanted < TOPO_DILATION_MAX ? wanted : TOPO_DILATION_MAX;
 }
 
-cJSON *fidelity_json(const struct fidelity *f, const struct topo *t)
+static cJSON *unknown_json(const struct topo *t)
+{
+	cJSON *object = cJSON_CreateObject();
+
+	cJSON_AddBoolToObject(object, "valid", false);
+	cJSON_AddNullToObject(object, "late_p99_ns");
+	cJSON_AddNumberToObject(object, "quantum_ns", (double)fidelity_quantum_ns(t));
+	cJSON_AddNullToObject(object, "emulator_drops");
+	cJSON_AddNullToObject(object, "suggested_time_dilation");
+	return object;
+}
+
+static cJSON *known_json(const struct fidelity *f, const struct topo *t)
 {
 	uint64_t late = dsf_histogram_quantile(&f->late, 990), quantum = fidelity_quantum_ns(t);
 	uint64_t allowed = quantum > t->base_rtt_ns / 10 ? quantum : t->base_rtt_ns / 10;
@@ -86,4 +98,9 @@ cJSON *fidelity_json(const struct fidelity *f, const struct topo *t)
 		cJSON_AddNumberToObject(object, "suggested_time_dilation",
 			(double)suggest(t, late, f->emulator_drops));
 	return object;
+}
+
+cJSON *fidelity_json(const struct fidelity *f, const struct topo *t)
+{
+	return f != NULL ? known_json(f, t) : unknown_json(t);
 }

@@ -29,7 +29,8 @@ bool fidelity_add(struct fidelity *f, const char *text, size_t size);
 uint64_t fidelity_quantum_ns(const struct topo *t);
 
 /* {"valid","late_p99_ns","quantum_ns","emulator_drops","suggested_time_dilation"} (the last is null
- * while valid); NULL when memory is short. */
+ * while valid); NULL when memory is short. f NULL: nobody could say, which isn't valid, and what it
+ * would say is null. */
 cJSON *fidelity_json(const struct fidelity *f, const struct topo *t);
 
 #endif

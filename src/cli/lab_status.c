@@ -5,6 +5,7 @@
 #include "cli/log.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "view/table.h"
 
 #define MISSING_MAX 40 /* lines of them that are told */
 
@@ -88,38 +89,19 @@ static void add_nodes(const cJSON *nodes, struct output_text *text)
 			output_table_cell(&table, "%.0f", pid->valuedouble);
 		else
 			output_table_cell(&table, "-");
-		output_table_cell(&table, "%s%s", lab_status_text(node, "state"),
-			cJSON_HasObjectItem(node, "drained") ? ", drained" : "");
+		output_table_cell(&table, "%s%s%s", lab_status_text(node, "state"),
+			cJSON_HasObjectItem(node, "drained") ? ", drained" : "",
+			cJSON_HasObjectItem(node, "cut_off") ? ", all its links are drained" : "");
 	}
 	output_table_end(&table, text);
 }
 
-static void add_knob(char *text, size_t cap, const char *key, const cJSON *value)
-{
-	size_t size = strlen(text);
-	const char *gap = size > 0 ? ", " : "";
-
-	if (cJSON_IsString(value))
-		snprintf(text + size, cap - size, "%s%s %s", gap, key, value->valuestring);
-	else
-		snprintf(text + size, cap - size, "%s%s %.0f", gap, key, value->valuedouble);
-}
-
-/* "loss_ppm 10000, silent x-rdsw0:fab0" */
 static void add_impairment(struct output_table *table, const cJSON *impairment)
 {
-	char text[256] = "";
-	const cJSON *knob, *end;
+	char *text = impairment != NULL ? view_members_text(impairment) : NULL;
 
-	cJSON_ArrayForEach(knob, impairment)
-	{
-		const cJSON *values = cJSON_IsArray(knob) ? knob->child : knob;
-
-		add_knob(text, sizeof(text), knob->string, values);
-		for (end = knob != values ? values->next : NULL; end != NULL; end = end->next)
-			add_knob(text, sizeof(text), knob->string, end);
-	}
-	output_table_cell(table, "%s", text[0] != '\0' ? text : "-");
+	output_table_cell(table, "%s", text != NULL && text[0] != '\0' ? text : "-");
+	free(text);
 }
 
 /* Only those that aren't up or are impaired: a lab has thousands of others. */
@@ -165,6 +147,10 @@ static void add_fidelity(const cJSON *fidelity, struct output_text *text)
 {
 	bool valid = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(fidelity, "valid"));
 
+	if (cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(fidelity, "late_p99_ns"))) {
+		output_text_add(text, "fidelity: unknown, no process is left to say\n");
+		return;
+	}
 	output_text_add(text,
 		"fidelity: %s, p99 lateness %.0f ns (quantum %.0f ns), %.0f emulator drops",
 		valid ? "valid" : "invalid", number(fidelity, "late_p99_ns"),

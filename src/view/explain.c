@@ -91,17 +91,21 @@ static const char *why_not(const struct explain *e, uint32_t port)
 	return is_true(row, "drained") ? "drained" : NULL;
 }
 
-/* Of both ends: a link that is isolated by one is silent to the other, and so on. */
-static const char *link_why(const struct explain *e, uint32_t port)
+/* Of both ends: a link that is isolated by one is silent to the other, and so on. *at: the end that
+ * says so, where both do this one. */
+static const char *link_why(const struct explain *e, uint32_t port, uint32_t *at)
 {
 	static const char *const order[] = { "dead", "no carrier", "isolated", "silent",
 		"drained" };
-	const char *a = why_not(e, port), *b = why_not(e, e->topo->ports[port].peer);
+	uint32_t peer = e->topo->ports[port].peer;
+	const char *a = why_not(e, port), *b = why_not(e, peer);
 
-	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
-		if ((a != NULL && strcmp(a, order[i]) == 0) ||
-			(b != NULL && strcmp(b, order[i]) == 0))
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		*at = a != NULL && strcmp(a, order[i]) == 0 ? port : peer;
+		if (*at == port || (b != NULL && strcmp(b, order[i]) == 0))
 			return order[i];
+	}
+	*at = port;
 	return NULL;
 }
 
@@ -179,11 +183,13 @@ static bool add_causes(const struct explain *e, uint32_t port, cJSON *o)
 static cJSON *explain_link(const struct explain *e, uint32_t port)
 {
 	cJSON *o = cJSON_CreateObject();
-	const char *state = "unreached", *why = link_why(e, port);
-	char name[NAME_MAX];
+	uint32_t at;
+	const char *state = "unreached", *why = link_why(e, port, &at);
+	char name[NAME_MAX], at_name[NAME_MAX];
 	bool held;
 
 	name_port(e, port, name);
+	name_port(e, at, at_name);
 	if (why != NULL)
 		state = strcmp(why, "drained") == 0 ? why : "down";
 	else if (in_set(e, port, "advertised"))
@@ -198,7 +204,8 @@ static cJSON *explain_link(const struct explain *e, uint32_t port)
 	if (held && strcmp(state, "withheld") == 0)
 		held = add_group(e, port, o);
 	if (held && why != NULL)
-		held = view_json_add_text(o, "why", why) && add_failure(e, name);
+		held = view_json_add_text(o, "why", why) && view_json_add_text(o, "at", at_name) &&
+		       add_failure(e, at_name);
 	else if (held && strcmp(state, "told") != 0)
 		held = add_causes(e, port, o);
 	if (held)
@@ -345,7 +352,7 @@ static void add_link(struct text *x, const cJSON *o, int depth)
 
 	add(x, "%*s%s to %s: ", 2 * depth, "", link, text_of(o, "listener"));
 	if (strcmp(state, "drained") == 0)
-		add(x, "drained\n");
+		add(x, "drained at %s\n", text_of(o, "at"));
 	else if (strcmp(state, "down") == 0)
 		add(x, "%s\n", why_text(text_of(o, "why")));
 	else if (strcmp(state, "told") == 0)

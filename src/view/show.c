@@ -32,7 +32,7 @@ static const struct command {
 			{ "OVERDRAIN %", "overdrain_percent", 0 } } },
 	[VIEW_SHOW_REACHABILITY] = { { "fabric", "reachability" }, NODE_QUERY_REACHABILITY,
 		{ { "NODE", "node", 0 }, { "DESTINATION", "destination", 0 },
-			{ "CUT", "cut_by_balance", 0 }, { "OUTPUT", "output", 0 },
+			{ "CUT BY BALANCE", "cut_by_balance", 0 }, { "OUTPUT", "output", 0 },
 			{ "ADVERTISED", "advertised", 0 }, { "WITHDRAWN", "withdrawn", 0 } } },
 	[VIEW_SHOW_BALANCE] = { { "fabric", "inputbalance" }, NODE_QUERY_BALANCE,
 		{ { "NODE", "node", 0 }, { "DESTINATION", "destination", 0 },

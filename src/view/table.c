@@ -105,19 +105,48 @@ static void put_string(struct text *t, const char *string)
 		text_put(t, (unsigned char)*string < ' ' || *string == 127 ? "?" : string, 1);
 }
 
-/* "delay_ns 500, silent" */
+/* A number that its key ends with the unit of: "loss 1 %", "delay 10 us". */
+static void put_quantity(struct text *t, const char *key, uint64_t value)
+{
+	static const char *const rate_units[] = { " bit/s", " kbit/s", " Mbit/s", " Gbit/s",
+		" Tbit/s" };
+	static const char *const time_units[] = { " ns", " us", " ms", " s" };
+	const char *unit = strrchr(key, '_');
+
+	if (unit == NULL)
+		unit = key + strlen(key);
+	text_print(t, "%.*s ", (int)(unit - key), key);
+	if (strcmp(unit, "_ppm") == 0)
+		text_print(t, "%.7g %%", (double)value / 1e4);
+	else if (strcmp(unit, "_ns") == 0)
+		put_scaled(t, value, time_units, 4);
+	else if (strcmp(unit, "_bps") == 0)
+		put_scaled(t, value, rate_units, 5);
+	else
+		text_print(t, "%" PRIu64, value);
+}
+
+/* "delay 500 ns, silent x-rdsw0:fab0" */
 static void put_members(struct text *t, const cJSON *object)
 {
-	const cJSON *member;
+	const cJSON *member, *item;
 
 	cJSON_ArrayForEach(member, object)
 	{
 		if (member != object->child)
 			text_put(t, ", ", 2);
-		put_string(t, member->string);
-		if (cJSON_IsTrue(member))
-			continue;
-		text_print(t, " %" PRIu64, view_json_u64(object, member->string));
+		if (cJSON_IsTrue(member)) {
+			put_string(t, member->string);
+		} else if (cJSON_IsArray(member)) {
+			put_string(t, member->string);
+			cJSON_ArrayForEach(item, member)
+			{
+				text_put(t, " ", 1);
+				put_string(t, cJSON_IsString(item) ? item->valuestring : "?");
+			}
+		} else {
+			put_quantity(t, member->string, view_json_u64(object, member->string));
+		}
 	}
 }
 
@@ -138,6 +167,18 @@ static void put_list(struct text *t, const cJSON *list, enum view_table_format f
 		put_string(t, cJSON_IsString(member) ? member->valuestring : "?");
 		count++;
 	}
+}
+
+char *view_members_text(const cJSON *object)
+{
+	struct text t = { 0 };
+
+	text_put(&t, "", 0);
+	put_members(&t, object);
+	if (!t.failed)
+		return t.bytes;
+	free(t.bytes);
+	return NULL;
 }
 
 static void put_cell(struct text *t, const cJSON *row, const struct view_table_column *column)

@@ -23,4 +23,8 @@ struct view_table_column {
  * absent members as "-", yes and no. malloc'd; NULL when memory is short. */
 char *view_table_text(const cJSON *rows, const struct view_table_column *columns, size_t count);
 
+/* The members of an object in words, by the units that their keys end with: "loss 1 %, delay 10 us,
+ * silent". malloc'd; NULL when memory is short. */
+char *view_members_text(const cJSON *object);
+
 #endif

@@ -51,6 +51,34 @@ static void expect(const struct node_row *row, const char *want, const char *nam
 	free(text);
 }
 
+/* Impairments in words, whole numbers and parts of units. */
+static void test_members(void)
+{
+	static const struct {
+		const char *json, *want;
+	} cases[] = {
+		{ "{\"loss_ppm\":10000,\"delay_ns\":10000,\"rate_bps\":100000000000}",
+			"loss 1 %, delay 10 us, rate 100 Gbit/s" },
+		{ "{\"reorder_ppm\":5,\"jitter_ns\":1500,\"silent\":true}",
+			"reorder 0.0005 %, jitter 1.5 us, silent" },
+		{ "{\"corrupt_ppm\":1000000,\"delay_ns\":0,\"silent\":[\"a:fab0\",\"b:fab1\"]}",
+			"corrupt 100 %, delay 0 ns, silent a:fab0 b:fab1" },
+		{ "{\"loss_ppm\":123457,\"lines\":7}", "loss 12.3457 %, lines 7" },
+		{ "{}", "" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cJSON *object = view_json_parse(cases[i].json, strlen(cases[i].json));
+		char *text = view_members_text(object);
+
+		if (!TAP_OK(text != NULL && strcmp(text, cases[i].want) == 0, "members: \"%s\"",
+			    cases[i].want))
+			printf("# got \"%s\"\n", text != NULL ? text : "nothing");
+		free(text);
+		cJSON_Delete(object);
+	}
+}
+
 static void test_rows(void)
 {
 	uint64_t output[1] = { 0x5 }, none[1] = { 0 };
@@ -229,6 +257,7 @@ int main(void)
 		printf("Bail out! topology\n");
 		return 1;
 	}
+	test_members();
 	test_rows();
 	test_counters();
 	test_flow();
