@@ -11,7 +11,8 @@
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 
-#define DELETE_GROUP 0x64736600u /* "dsf": every link is put here, then the group is deleted */
+#define LINK_BYTES_MAX 8192u       /* what the kernel says of a link */
+#define DELETE_GROUP   0x64736600u /* "dsf": every link is put here, then the group is deleted */
 
 static void put_end(struct nlmsghdr *message, const struct netns_link_end *end)
 {
@@ -92,29 +93,39 @@ static int read_alias(const struct nlattr *attribute, void *user)
 	return MNL_CB_OK;
 }
 
-int netns_link_alias_get(int fd, uint32_t ifindex, char *text)
+/* What the kernel says of one link, in bytes; 0 or -errno. */
+static int ask_link(int fd, uint32_t ifindex, uint8_t bytes[LINK_BYTES_MAX])
 {
-	uint8_t bytes[8192] __attribute__((aligned(8)));
 	struct nlmsghdr *message = mnl_nlmsg_put_header(bytes);
 	struct ifinfomsg *info = mnl_nlmsg_put_extra_header(message, sizeof(*info));
-	struct alias_reader reader = { text };
 	ssize_t got;
 
-	text[0] = '\0';
 	message->nlmsg_type = RTM_GETLINK;
 	message->nlmsg_flags = NLM_F_REQUEST;
 	info->ifi_index = (int)ifindex;
 	if (send(fd, message, message->nlmsg_len, 0) < 0)
 		return -errno;
-	got = recv(fd, bytes, sizeof(bytes), 0);
+	got = recv(fd, bytes, LINK_BYTES_MAX, 0);
 	if (got < 0)
 		return -errno;
 	if (!mnl_nlmsg_ok(message, (int)got))
 		return -EPROTO;
 	if (message->nlmsg_type == NLMSG_ERROR)
 		return ((struct nlmsgerr *)mnl_nlmsg_get_payload(message))->error;
-	(void)mnl_attr_parse(message, sizeof(*info), read_alias, &reader);
 	return 0;
+}
+
+int netns_link_alias_get(int fd, uint32_t ifindex, char *text)
+{
+	uint8_t bytes[LINK_BYTES_MAX] __attribute__((aligned(8)));
+	struct alias_reader reader = { text };
+	int err = ask_link(fd, ifindex, bytes);
+
+	text[0] = '\0';
+	if (err == 0)
+		(void)mnl_attr_parse(
+			(struct nlmsghdr *)bytes, sizeof(struct ifinfomsg), read_alias, &reader);
+	return err;
 }
 
 static int decode_attribute(const struct nlattr *attribute, void *user)
@@ -131,6 +142,10 @@ static int decode_attribute(const struct nlattr *attribute, void *user)
 	case IFLA_OPERSTATE:
 		state->carrier = mnl_attr_get_payload_len(attribute) >= 1 &&
 				 mnl_attr_get_u8(attribute) == IF_OPER_UP;
+		break;
+	case IFLA_CARRIER_DOWN_COUNT:
+		if (mnl_attr_validate(attribute, MNL_TYPE_U32) >= 0)
+			state->carrier_downs = mnl_attr_get_u32(attribute);
 		break;
 	case IFLA_STATS64:
 		/* Newer kernels append fields, and the payload is aligned to 4 only. */
@@ -167,6 +182,16 @@ bool netns_link_decode(const struct nlmsghdr *message, struct netns_link_state *
 	state->settling = lower_up && !state->carrier;
 	state->carrier = lower_up && state->carrier;
 	return true;
+}
+
+int netns_link_get(int fd, uint32_t ifindex, struct netns_link_state *state)
+{
+	uint8_t bytes[LINK_BYTES_MAX] __attribute__((aligned(8)));
+	int err = ask_link(fd, ifindex, bytes);
+
+	if (err < 0)
+		return err;
+	return netns_link_decode((struct nlmsghdr *)bytes, state) ? 0 : -EPROTO;
 }
 
 static struct nlmsghdr *get_links(uint8_t *bytes)

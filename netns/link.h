@@ -45,6 +45,7 @@ struct netns_link_state {
 	bool carrier;  /* up at both ends, and what is sent goes out */
 	bool settling; /* up at both ends, but its queue isn't there yet: what is sent vanishes */
 	bool deleted;
+	uint32_t carrier_downs; /* how often the carrier went since the link was made */
 	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes, rx_dropped, tx_dropped;
 	uint64_t qdisc_dropped; /* only from netns_link_stats */
 };
@@ -53,6 +54,9 @@ typedef void (*netns_link_fn)(void *user, const struct netns_link_state *state);
 
 /* State of an RTM_NEWLINK or RTM_DELLINK; false for any other message or a bad one. */
 bool netns_link_decode(const struct nlmsghdr *message, struct netns_link_state *state);
+
+/* State of one link as it is now. 0 or -errno. */
+int netns_link_get(int fd, uint32_t ifindex, struct netns_link_state *state);
 
 /* Every link of the namespace of fd with the kernel's counters. 0 or -errno. */
 int netns_link_stats(int fd, netns_link_fn fn, void *user);

@@ -308,8 +308,7 @@ static void finish_cells(struct fabric_ports *s, struct fabric_port *p, struct f
 	f->used = (uint32_t)(to - f->bytes);
 }
 
-/* Long enough for what follows to overtake. */
-static uint64_t reorder_hold_ns(uint64_t rate_bps)
+uint64_t fabric_port_reorder_ns(uint64_t rate_bps)
 {
 	uint64_t trains_ns = dsf_time_of_bytes(2u * FABRIC_TRAIN_MAX, rate_bps);
 
@@ -325,7 +324,7 @@ static dsf_instant impaired_departure(struct fabric_port *p, dsf_instant depart)
 		extra_ns += dsf_rng_below(&p->rng, i->jitter_ns + 1);
 	depart = dsf_time_max(dsf_time_after(depart, extra_ns), p->last_depart);
 	if (dsf_rng_chance(&p->rng, i->reorder_ppm))
-		return dsf_time_after(depart, reorder_hold_ns(p->rate_bps));
+		return dsf_time_after(depart, fabric_port_reorder_ns(p->rate_bps));
 	p->last_depart = depart;
 	return depart;
 }

@@ -155,6 +155,9 @@ static inline dsf_instant fabric_ports_deadline(const struct fabric_ports *s)
 	return dsf_heap_at(&s->timers);
 }
 
+/* So long a reordered train is held: what follows can overtake it. */
+uint64_t fabric_port_reorder_ns(uint64_t rate_bps);
+
 /* Trains whose instant has come depart. True when any did. */
 bool fabric_ports_expire(struct fabric_ports *s, dsf_instant now);
 

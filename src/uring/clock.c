@@ -43,6 +43,11 @@ dsf_instant uring_clock_read(struct uring_clock *c)
 	return c->last;
 }
 
+dsf_instant uring_clock_now(const struct uring_clock *c)
+{
+	return dsf_time_max(c->last, fabric_of_wall(c, uring_clock_wall_ns()));
+}
+
 void uring_clock_sample(struct uring_clock *c)
 {
 	c->realtime_ahead_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));

@@ -28,6 +28,9 @@ uint64_t uring_clock_wall_ns(void);
 /* Reads the clock: now in fabric time. */
 dsf_instant uring_clock_read(struct uring_clock *c);
 
+/* What the clock would read now; it keeps its last reading. */
+dsf_instant uring_clock_now(const struct uring_clock *c);
+
 /* Samples the difference of the clocks, for uring_clock_of_stamp. */
 void uring_clock_sample(struct uring_clock *c);
 

@@ -5,9 +5,15 @@
  * fabric time, for every train or packet received and every deadline. Emulator drops are what the
  * modelled network would not have lost: full socket buffers, failed sends, TUN overruns, frames
  * that nobody could have sent in the model. They are never mixed with modelled losses.
+ *
+ * A process that was stopped (SIGSTOP: `node freeze`, the gray failure) and goes on is late with
+ * all that came meanwhile, and has lost what found no room. That is the failure and not the
+ * machine, so it doesn't count, until the process has caught up with the instant at which it went
+ * on.
  */
 #ifndef DSF_URING_FIDELITY_H
 #define DSF_URING_FIDELITY_H
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/histogram.h"
 #include "base/time.h"
@@ -18,6 +24,7 @@ enum uring_drop {
 	URING_DROP_TUN,      /* TUN queue overrun, or a write was refused */
 	URING_DROP_SEGMENTS, /* a frame of many segments: offloads of the peer are wrong */
 	URING_DROP_OVERSIZE, /* a frame larger than the port's buffers */
+	URING_DROP_AHEAD,    /* a train that departs when none of its peer's can */
 	URING_DROP_COUNT
 };
 
@@ -25,17 +32,27 @@ struct uring_fidelity {
 	struct dsf_histogram late; /* fabric ns; count is what was handled */
 	uint64_t drops[URING_DROP_COUNT];
 	/* Modelled losses that only the driver sees. */
-	uint64_t cut;       /* frames that were on a link when it lost carrier */
+	uint64_t cut;       /* frames that were on a link when it lost carrier, or came to a frozen
+			     * process that had no room for them */
 	uint64_t nic_drops; /* host: refused by the port's own queueing discipline */
 	/* Of earlier runs, since the process started: what a reset took out of the above. */
 	uint64_t past_drops, past_nic_drops;
+	bool frozen; /* it was, and hasn't caught up yet */
+	dsf_instant thawed_at;
 };
 
 static inline void uring_fidelity_late(
 	struct uring_fidelity *f, dsf_instant due, dsf_instant handled)
 {
-	dsf_histogram_add(&f->late, dsf_time_since(due, handled));
+	if (!f->frozen || dsf_time_before(f->thawed_at, due))
+		dsf_histogram_add(&f->late, dsf_time_since(due, handled));
 }
+
+/* Makes the process notice that it goes on after a stop. 0 or -errno. */
+int uring_fidelity_watch(void);
+
+/* Has it gone on since the last call? */
+bool uring_fidelity_went_on(void);
 
 const char *uring_drop_name(enum uring_drop drop);
 

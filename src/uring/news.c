@@ -119,6 +119,19 @@ static void tell_reach(struct uring_process *p)
 	memset(n->changed, 0, n->words * sizeof(uint64_t));
 }
 
+static void tell_missed(struct uring_process *p)
+{
+	struct uring_news *n = &p->news;
+	size_t start = p->control.next.size;
+
+	if (n->missed == 0 || !take_token(p))
+		return;
+	begin_line(p, "missed", p->now, wall_us(p));
+	uring_text_print(&p->control.next, ",\"lines\":%llu", (unsigned long long)n->missed);
+	end_line(p, start);
+	n->missed = 0;
+}
+
 void uring_news_tell(struct uring_process *p)
 {
 	if (p->control.fd < 0 || uring_control_backlogged(&p->control))
@@ -126,6 +139,7 @@ void uring_news_tell(struct uring_process *p)
 	tell_reach(p);
 	tell_ready(p);
 	tell_workload(p);
+	tell_missed(p);
 }
 
 static void note_reach(struct uring_process *p, const struct dsf_event *event)
@@ -247,11 +261,7 @@ static void tell_event(struct uring_process *p, const char *name, const struct d
 	begin_line(p, name, event->at, wall_us(p));
 	print_number(p, dsf_event_number_name(event->kind, 0), event->a);
 	print_number(p, dsf_event_number_name(event->kind, 1), event->b);
-	if (n->missed > 0)
-		uring_text_print(
-			&p->control.next, ",\"missed_before\":%llu", (unsigned long long)n->missed);
 	end_line(p, start);
-	n->missed = 0;
 }
 
 void uring_news_trace(struct uring_process *p, const struct dsf_event *event)

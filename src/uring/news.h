@@ -9,7 +9,8 @@
  * the loop, stamped as the last of them. "changed" are the destinations whose links changed since
  * the line before, "lost" and "gained" those of them that went out of and into reach, "reached" all
  * that are reached now. Such a line may wait, but is never lost: the last one of a node tells when
- * it came to its fixed point. Others are dropped above a rate, and counted ("missed_before").
+ * it came to its fixed point. Others are dropped above a rate, and a line "missed" tells how many,
+ * as soon as there is room for it.
  */
 #ifndef DSF_URING_NEWS_H
 #define DSF_URING_NEWS_H

@@ -13,13 +13,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "fabric/cell.h"
+#include "fabric/port.h"
 #include "node/node.h"
 #include "uring/log.h"
 
 #define STAMP_BYTES CMSG_SPACE(sizeof(struct timespec))
 
-/* A departure further ahead than this is no departure that we can believe. */
-#define DEPARTURE_AHEAD_MAX_NS (10 * NS_PER_S)
+/* Our peers' clocks are ours. This is for an impairment that one end hears of before the other. */
+#define AHEAD_SLACK_WALL_NS (10 * NS_PER_S)
 
 static_assert(sizeof(struct virtio_net_hdr) == URING_PORT_VNET_HEADER, "header of 10 bytes");
 
@@ -115,6 +116,7 @@ int uring_port_open(struct uring_port *p, const struct uring_port_config *config
 		return err;
 	}
 	p->slot = err;
+	p->ahead_ns = 0;
 	p->receive.msg_controllen = STAMP_BYTES;
 	return 0;
 }
@@ -189,6 +191,30 @@ static int parse_packet(struct uring_port *p, const struct uring_clock *clock, u
 	return 0;
 }
 
+void uring_port_expect(
+	struct uring_port *p, const struct node_impairment *impairment, uint64_t rate_bps)
+{
+	uint64_t ahead_ns = impairment->delay_ns + impairment->jitter_ns;
+
+	if (impairment->rate_bps > 0)
+		rate_bps = impairment->rate_bps;
+	ahead_ns += fabric_port_reorder_ns(rate_bps);
+	/* What is on its way was put off by what was asked before. */
+	if (ahead_ns > p->ahead_ns)
+		p->ahead_ns = ahead_ns;
+}
+
+/* Nobody of the lab departs so late: who said so would keep a place of the hold queue for ever. */
+static bool is_too_far_ahead(
+	const struct uring_port *p, const struct uring_clock *clock, dsf_instant depart)
+{
+	uint64_t ahead_ns = p->ahead_ns + AHEAD_SLACK_WALL_NS / clock->dilation;
+
+	/* The last reading may be old: this process may have stood still since. */
+	return dsf_time_before(dsf_time_after(clock->last, ahead_ns), depart) &&
+	       dsf_time_before(dsf_time_after(uring_clock_now(clock), ahead_ns), depart);
+}
+
 int uring_port_parse(struct uring_port *p, const struct uring_clock *clock, uint8_t *buffer,
 	uint32_t size, struct uring_arrival *a)
 {
@@ -200,9 +226,11 @@ int uring_port_parse(struct uring_port *p, const struct uring_clock *clock, uint
 	a->bytes = buffer;
 	a->size = size;
 	a->due = clock->last; /* what we can't read is the node's to refuse, at once */
-	if (p->config.kind == URING_PORT_FABRIC && fabric_train_departure(buffer, size, &depart) &&
-		dsf_time_before(depart, dsf_time_after(clock->last, DEPARTURE_AHEAD_MAX_NS)))
-		a->due = dsf_time_after(depart, p->config.delay_ns);
+	if (p->config.kind != URING_PORT_FABRIC || !fabric_train_departure(buffer, size, &depart))
+		return 0;
+	if (is_too_far_ahead(p, clock, depart))
+		return -ERANGE;
+	a->due = dsf_time_after(depart, p->config.delay_ns);
 	return 0;
 }
 
@@ -213,7 +241,7 @@ void uring_port_collect_drops(struct uring_port *p, struct uring_fidelity *f)
 
 	if (p->fd >= 0 && p->config.kind != URING_PORT_TUN &&
 		getsockopt(p->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
-		f->drops[URING_DROP_SOCKET] += stats.tp_drops;
+		*(f->frozen ? &f->cut : &f->drops[URING_DROP_SOCKET]) += stats.tp_drops;
 }
 
 /* Carrier as it is now; the netlink news of a change may still be under way. */
@@ -228,14 +256,14 @@ static bool link_is_up(const struct uring_port *p)
 	return ioctl(p->fd, SIOCETHTOOL, &request) == 0 && value.data != 0;
 }
 
-void uring_port_settle(struct uring_port *p, struct uring_fidelity *f)
+void uring_port_settle(struct uring_port *p, struct uring_fidelity *f, bool went_down)
 {
 	if (p->refused == 0)
 		return;
 	if (p->config.kind == URING_PORT_TUN) {
 		f->drops[URING_DROP_TUN] += p->refused;
 		log_warn("%s: the kernel refused %u packets", p->config.name, p->refused);
-	} else if (!link_is_up(p)) {
+	} else if (went_down || !link_is_up(p)) {
 		f->cut += p->refused;
 	} else if (p->config.kind == URING_PORT_HOST) {
 		f->nic_drops += p->refused;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 #include "base/time.h"
+#include "node/node.h"
 #include "uring/buffers.h"
 #include "uring/clock.h"
 #include "uring/fidelity.h"
@@ -55,6 +56,8 @@ struct uring_port {
 	struct msghdr receive;  /* template for multishot recvmsg */
 	dsf_instant arrived_at; /* the last arrival: stamps of one port never run backwards */
 	uint32_t refused;       /* sends that failed since the last settle */
+	uint32_t carrier_downs; /* how often the kernel saw the carrier go, as it last told */
+	uint64_t ahead_ns;      /* a train's departure lies ahead of now by so much at most */
 	struct uring_inbound inbound;
 };
 
@@ -77,16 +80,22 @@ void uring_port_close(struct uring_port *p);
 /* Starts the multishot receive. False: no entry was to be had, try later. */
 bool uring_port_arm(struct uring_port *p, struct uring_loop *loop);
 
+/* The peer puts its departures off by this, from now on or already: a link is impaired alike at
+ * both ends. rate_bps: the link's, where the impairment has none. */
+void uring_port_expect(
+	struct uring_port *p, const struct node_impairment *impairment, uint64_t rate_bps);
+
 /* Reads what a receive put into buffer. 0; -EPROTO: a frame of several segments; -EMSGSIZE: cut off
- * by the buffer; -EBADMSG: not even a header. */
+ * by the buffer; -EBADMSG: not even a header; -ERANGE: a train that departs too far ahead. */
 int uring_port_parse(struct uring_port *p, const struct uring_clock *clock, uint8_t *buffer,
 	uint32_t size, struct uring_arrival *a);
 
 /* Adds what the socket has dropped since the last call. */
 void uring_port_collect_drops(struct uring_port *p, struct uring_fidelity *f);
 
-/* Books refused sends: cut when the link is down, else a drop of the emulator (or, on a host, of
- * its own queueing discipline, which is modelled). */
-void uring_port_settle(struct uring_port *p, struct uring_fidelity *f);
+/* Books refused sends: cut when the link is down, or was (went_down) since the kernel last told of
+ * it; else a drop of the emulator (or, on a host, of its own queueing discipline, which is
+ * modelled). */
+void uring_port_settle(struct uring_port *p, struct uring_fidelity *f, bool went_down);
 
 #endif

@@ -64,6 +64,15 @@ static unsigned take_outputs(struct uring_process *p)
 
 /* Fidelity and order. */
 
+/* What was due by now is late because this process was stopped. */
+static void look_for_thaw(struct uring_process *p)
+{
+	if (!uring_fidelity_went_on())
+		return;
+	p->fidelity.frozen = true;
+	p->fidelity.thawed_at = uring_clock_now(&p->clock);
+}
+
 static void handle_frame(struct uring_process *p, struct uring_held *held)
 {
 	struct node_frame frame = {
@@ -87,6 +96,7 @@ static bool handle_next(struct uring_process *p)
 
 	if (!dsf_time_due(due, p->clock.last))
 		return false;
+	look_for_thaw(p);
 	/* At one instant deadlines come before inputs, as in the simulator. */
 	if (dsf_time_before(frame_at, deadline)) {
 		uring_fidelity_late(&p->fidelity, frame_at, p->clock.last);
@@ -130,7 +140,11 @@ dsf_instant uring_process_catch_up(struct uring_process *p)
 
 static void drop_unreadable(struct uring_process *p, struct uring_port *port, int err)
 {
-	if (err == -EPROTO) {
+	if (err == -ERANGE) {
+		p->fidelity.drops[URING_DROP_AHEAD]++;
+		log_warn("%s: dropped a train that says it departs later than its peer's can",
+			port->config.name);
+	} else if (err == -EPROTO) {
 		p->fidelity.drops[URING_DROP_SEGMENTS]++;
 		log_warn("%s: dropped a frame of several segments: set gso_max_segs 1 at its peer",
 			port->config.name);
@@ -192,8 +206,10 @@ static void link_changed(void *user, const struct netns_link_state *state)
 	struct uring_process *p = user;
 
 	for (uint32_t i = 0; i < p->self->ports_count; i++)
-		if (p->ports[i].ifindex == state->ifindex)
+		if (p->ports[i].ifindex == state->ifindex) {
+			p->ports[i].carrier_downs = state->carrier_downs;
 			uring_process_carrier(p, i, state->carrier && !state->deleted);
+		}
 }
 
 void uring_process_read_links(struct uring_process *p)
@@ -218,7 +234,9 @@ static void complete(struct uring_process *p, const struct io_uring_cqe *cqe)
 	switch (uring_tag_kind(cqe->user_data)) {
 	case URING_KIND_PORT_RX: complete_receive(p, cqe); break;
 	case URING_KIND_PORT_TX:
-		if (cqe->res < 0)
+		if (cqe->res == -ENETDOWN)
+			p->fidelity.cut++; /* though it may be up again by now */
+		else if (cqe->res < 0)
 			p->ports[uring_tag_index(cqe->user_data)].refused++;
 		break;
 	case URING_KIND_LINKS: complete_links(p, cqe); break;
@@ -336,16 +354,48 @@ static void take_news(struct uring_process *p)
 	}
 }
 
-static void settle_ports(struct uring_process *p)
-{
-	for (uint32_t i = 0; i < p->ports_count; i++)
-		uring_port_settle(&p->ports[i], &p->fidelity);
-}
-
 static dsf_instant next_due(const struct uring_process *p)
 {
 	return dsf_time_min(dsf_time_min(uring_hold_at(&p->hold), node_deadline(p->node)),
 		uring_transmit_at(&p->transmit));
+}
+
+/* Has a link lost its carrier since the kernel last told of it? One that flaps is up again before
+ * there is news. */
+static bool went_down(struct uring_port *port)
+{
+	struct netns_link_state state;
+	int fd = netns_nl_open(), err = fd < 0 ? fd : netns_link_get(fd, port->ifindex, &state);
+	bool went = err == 0 && state.carrier_downs != port->carrier_downs;
+
+	if (err < 0)
+		log_warn("%s: can't read its state: %s", port->config.name, uring_err_text(err));
+	else
+		port->carrier_downs = state.carrier_downs;
+	if (fd >= 0)
+		close(fd);
+	return went;
+}
+
+static void settle_ports(struct uring_process *p)
+{
+	for (uint32_t i = 0; i < p->ports_count; i++) {
+		struct uring_port *port = &p->ports[i];
+
+		if (port->refused > 0)
+			uring_port_settle(port, &p->fidelity,
+				port->config.kind != URING_PORT_TUN && went_down(port));
+	}
+}
+
+/* What came while it was stopped has been handled; what found no room then is lost by that. */
+static void look_for_caught_up(struct uring_process *p, unsigned completed)
+{
+	if (!p->fidelity.frozen || completed >= COMPLETIONS_MAX || p->starved ||
+		!dsf_time_before(p->fidelity.thawed_at, next_due(p)))
+		return;
+	uring_process_collect_drops(p);
+	p->fidelity.frozen = false;
 }
 
 static int wait(struct uring_process *p, bool busy)
@@ -373,17 +423,18 @@ int uring_process_turn(struct uring_process *p)
 	uring_clock_read(&p->clock);
 	uring_clock_sample(&p->clock);
 	completed = bring_in(p);
+	if (completed > 0) /* before there is news of links that flapped meanwhile */
+		settle_ports(p);
 	take_news(p);
 	handled = handle_due(p, INPUTS_MAX);
 	sent = take_outputs(p);
+	look_for_caught_up(p, completed);
 	uring_news_tell(p);
 	uring_control_arm(&p->control, &p->loop);
 	uring_streams_arm(&p->streams);
 	p->stopping |= p->control.ended;
 	if (p->rearm)
 		rearm(p);
-	if (completed > 0)
-		settle_ports(p);
 	if (completed + handled + sent > 0)
 		p->worked_at = p->clock.last_wall_ns;
 	return wait(p, p->stopping || completed >= COMPLETIONS_MAX || handled == INPUTS_MAX ||

@@ -184,6 +184,11 @@ static void handle_view(struct uring_process *p, double id, const cJSON *request
 	answer_json(p, id, view_rows_finish(&rows));
 }
 
+static uint64_t rate_of_link(const struct uring_process *p, uint32_t number)
+{
+	return p->topo->links[topo_node_port(p->topo, p->self, number)->link].rate_bps;
+}
+
 static void handle_impair(struct uring_process *p, double id, const cJSON *request)
 {
 	const cJSON *inbound = cJSON_GetObjectItemCaseSensitive(request, "inbound");
@@ -199,8 +204,11 @@ static void handle_impair(struct uring_process *p, double id, const cJSON *reque
 		 (inbound != NULL &&
 			 !read_impairment(inbound, &p->ports[command.port].inbound.impairment)))
 		answer_error(p, id, "impair: impossible impairment");
-	else
+	else {
+		uring_port_expect(&p->ports[command.port], &command.impairment,
+			rate_of_link(p, command.port));
 		answer_status(p, id, node_command(p->node, &command, uring_process_catch_up(p)));
+	}
 }
 
 /* Without a port: the whole switch. */

@@ -95,6 +95,9 @@ static void choose_udp_ports(struct uring_port_config *c)
 static int open_port(struct uring_process *p, uint32_t number)
 {
 	struct uring_port_config c = uring_setup_port(p->topo, p->self, number);
+	const struct topo_link *link =
+		&p->topo->links[topo_node_port(p->topo, p->self, number)->link];
+	struct node_impairment own;
 	int err;
 
 	if (c.kind == URING_PORT_HOST)
@@ -104,6 +107,8 @@ static int open_port(struct uring_process *p, uint32_t number)
 	if (err < 0)
 		log_err("port %s: %s", c.name, uring_err_text(err));
 	uring_inbound_init(&p->ports[number].inbound, p->topo, p->self, number);
+	own = node_impairment_own(link);
+	uring_port_expect(&p->ports[number], &own, link->rate_bps);
 	return err;
 }
 
@@ -231,7 +236,7 @@ static int open_signals(struct uring_process *p)
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
 	p->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
-	return p->signal_fd < 0 ? -errno : 0;
+	return p->signal_fd < 0 ? -errno : uring_fidelity_watch();
 }
 
 static int open_watches(struct uring_process *p)

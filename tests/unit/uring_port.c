@@ -117,6 +117,71 @@ static void test_cut(void)
 	uring_setup_close(&process);
 }
 
+/* A link that flaps is up again before anybody asks: what it refused meanwhile is lost with it. */
+static void test_refused(void)
+{
+	int in;
+
+	if (!TAP_OK(start(TOPO_ROLE_FDSW, "ff", 500, 1), "refused: starts"))
+		return;
+	fake->forward = false;
+	in = packet_socket("q0", FABRIC_ETHERTYPE);
+	turn_for_ms(10);
+	process.ports[1].refused = 1;
+	send_trains(in, 1, 200, process.now);
+	turn_for_ms(10);
+	TAP_EQ(process.fidelity.drops[URING_DROP_SEND], 1, "refused: by a link that was up");
+	run("ip link set q1 down");
+	run("ip link set q1 up");
+	process.ports[1].refused = 2;
+	send_trains(in, 1, 200, process.now);
+	turn_for_ms(10);
+	TAP_EQ(process.fidelity.cut, 2, "refused: by one that has gone and come");
+	TAP_EQ(process.fidelity.drops[URING_DROP_SEND], 1, "refused: that is no emulator drop");
+	carrier_becomes(true);
+	process.ports[1].refused = 4;
+	send_trains(in, 1, 200, process.now);
+	turn_for_ms(10);
+	TAP_EQ(process.fidelity.drops[URING_DROP_SEND], 5, "refused: up for good again");
+	close(in);
+	uring_setup_close(&process);
+}
+
+/* Who says that a train departs when nobody can has no place in the hold queue. */
+static void test_ahead(void)
+{
+	static const struct node_impairment slow = { .delay_ns = 100 * NS_PER_S,
+		.jitter_ns = 20 * NS_PER_S };
+	dsf_instant now;
+	int in;
+
+	if (!TAP_OK(start(TOPO_ROLE_FDSW, "ff", 500, 1), "ahead: starts"))
+		return;
+	in = packet_socket("q0", FABRIC_ETHERTYPE);
+	now = uring_clock_read(&process.clock);
+	send_trains(in, 30, 200, dsf_time_after(now, 100 * NS_PER_S));
+	send_trains(in, 1, 200, DSF_NEVER);
+	turn_for_ms(10);
+	TAP_EQ(process.fidelity.drops[URING_DROP_AHEAD], 31, "ahead: each is counted");
+	TAP_OK(process.hold.heap.count == 0 && process.trains.taken == 0 && fake->frames == 0,
+		"ahead: and none is held, or handed on");
+	uring_port_expect(&process.ports[0], &slow, 400000000000);
+	send_trains(in, 3, 200, dsf_time_after(now, 100 * NS_PER_S));
+	turn_for_ms(10);
+	TAP_OK(process.hold.heap.count == 3 && process.fidelity.drops[URING_DROP_AHEAD] == 31,
+		"ahead: on a link that is as slow as that they are held");
+	uring_port_expect(&process.ports[0], &(struct node_impairment){ 0 }, 400000000000);
+	send_trains(in, 1, 200, dsf_time_after(now, 100 * NS_PER_S));
+	turn_for_ms(10);
+	TAP_EQ(process.hold.heap.count, 4,
+		"ahead: also what is still on its way when it is so no more");
+	send_trains(in, 1, 200, dsf_time_after(now, 1000 * NS_PER_S));
+	turn_for_ms(10);
+	TAP_EQ(process.fidelity.drops[URING_DROP_AHEAD], 32, "ahead: but nothing beyond");
+	close(in);
+	uring_setup_close(&process);
+}
+
 /* More than the receive buffers hold waits in the socket; more than the socket holds is counted. */
 static void test_exhaustion(void)
 {
@@ -352,6 +417,8 @@ int main(void)
 	test_flap("q0");
 	test_flap("p0");
 	test_cut();
+	test_refused();
+	test_ahead();
 	test_exhaustion();
 	test_departure();
 	test_virtio();

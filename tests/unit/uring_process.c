@@ -154,6 +154,48 @@ static void test_sending(void)
 	uring_setup_close(&process);
 }
 
+/* A process that was stopped is late and has lost what it had no room for: that is the failure, and
+ * doesn't count. What is due after it went on does. */
+static void test_frozen(void)
+{
+	uint8_t frame[FAKE_FRAME_MAX];
+	uint64_t skipped, expired, counted;
+	uint32_t sent = 0;
+	int in;
+
+	if (!TAP_OK(start(TOPO_ROLE_FDSW, "ff", 500, 1), "frozen: starts"))
+		return;
+	fake->forward = false;
+	in = packet_socket("q0", FABRIC_ETHERTYPE);
+	turn_for_ms(5);
+	for (unsigned stop = 0; stop < 2; stop++) {
+		expired = fake->expired;
+		counted = process.fidelity.late.count;
+		usleep(100000); /* deadlines: one a millisecond */
+		if (stop == 1)
+			raise(SIGCONT);
+		for (unsigned i = 0; i < 200; i++)
+			uring_process_turn(&process);
+		skipped = fake->expired - expired - (process.fidelity.late.count - counted);
+		TAP_OK(stop == 0 ? skipped == 0 : skipped >= 99,
+			"%s: %" PRIu64 " of %" PRIu64 " deadlines don't count",
+			stop == 1 ? "frozen" : "held up", skipped, fake->expired - expired);
+	}
+	turn_for_ms(5);
+	TAP_OK(!process.fidelity.frozen, "frozen: until it has caught up");
+	fake->frames = 0;
+	for (unsigned i = 0; i < 3000; i++)
+		sent += send(in, frame, make_train(frame, 16384, process.now, 1), 0) == 16384;
+	raise(SIGCONT);
+	turn_for_ms(50);
+	uring_process_collect_drops(&process);
+	TAP_OK(fake->frames < sent && process.fidelity.cut == sent - fake->frames,
+		"frozen: %u of %u frames found no room", sent - fake->frames, sent);
+	TAP_EQ(uring_fidelity_drops(&process.fidelity), 0, "frozen: no emulator drop");
+	close(in);
+	uring_setup_close(&process);
+}
+
 int main(void)
 {
 	if (!enter_namespace()) {
@@ -167,6 +209,7 @@ int main(void)
 	test_forward("ee", 9014, 3000);
 	test_order();
 	test_sending();
+	test_frozen();
 	remove_pairs(4);
 	return TAP_DONE();
 }
