@@ -10,16 +10,34 @@
 #include "cli/log.h"
 #include "cli/output.h"
 #include "view/json.h"
+#include "view/table.h"
 
-static void add_value(struct output_text *text, const cJSON *item)
+/* "port fab0", "down", "not drained", "impairment loss 1 %". */
+static void add_member(struct output_text *text, const cJSON *item)
 {
 	char *printed = NULL;
 
-	if (cJSON_IsString(item))
-		output_text_add(text, " %s", item->valuestring);
-	else if ((printed = cJSON_PrintUnformatted(item)) != NULL)
-		output_text_add(text, " %s", printed);
+	if (cJSON_IsString(item)) {
+		output_text_add(text, "%s %s", item->string, item->valuestring);
+	} else if (cJSON_IsBool(item)) {
+		output_text_add(text, "%s%s", cJSON_IsTrue(item) ? "" : "not ", item->string);
+	} else {
+		printed = cJSON_IsObject(item) ? view_members_text(item)
+					       : cJSON_PrintUnformatted(item);
+		output_text_add(text, "%s %s", item->string, printed != NULL ? printed : "?");
+	}
 	free(printed);
+}
+
+/* Is it said in front, or by the event's own name: "ready", "not ready"? */
+static bool is_said(const cJSON *item, const char *event)
+{
+	static const char *const heads[] = { "node", "event", "at_ns", "wall_us" };
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		if (strcmp(item->string, heads[i]) == 0)
+			return true;
+	return cJSON_IsBool(item) && strcmp(item->string, event) == 0;
 }
 
 /* "15:40:29.123456 0.012345678 NODE link_down port fab0": wall time of day, fabric seconds since
@@ -32,20 +50,23 @@ static void add_line(struct output_text *text, const cJSON *event)
 	const char *node = view_json_text(event, "node"), *name = view_json_text(event, "event");
 	const cJSON *item;
 	struct tm day;
+	const char *gap = " ";
 	char clock[16] = "";
 
 	if (localtime_r(&seconds, &day) != NULL)
 		strftime(clock, sizeof(clock), "%H:%M:%S", &day);
-	output_text_add(text, "%s.%06" PRIu64 " %" PRIu64 ".%09" PRIu64 " %-20s %s", clock,
+	if (name == NULL)
+		name = "?";
+	output_text_add(text, "%s.%06" PRIu64 " %" PRIu64 ".%09" PRIu64 " %-20s %s%s", clock,
 		wall_us % 1000000, at_ns / second_ns, at_ns % second_ns, node != NULL ? node : "-",
-		name != NULL ? name : "?");
+		cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(event, name)) ? "not " : "", name);
 	cJSON_ArrayForEach(item, event)
 	{
-		if (strcmp(item->string, "node") == 0 || strcmp(item->string, "event") == 0 ||
-			strcmp(item->string, "at_ns") == 0 || strcmp(item->string, "wall_us") == 0)
+		if (is_said(item, name))
 			continue;
-		output_text_add(text, " %s", item->string);
-		add_value(text, item);
+		output_text_add(text, "%s", gap);
+		add_member(text, item);
+		gap = ", ";
 	}
 	output_text_add(text, "\n");
 }

@@ -322,6 +322,8 @@ void supervisor_event_relay(const struct supervisor_node *n, const char *line);
 void supervisor_event_process(const struct supervisor_node *n, const char *event);
 /* A link is asked to be as s->links says. To be told before it is done. */
 void supervisor_event_asked(struct supervisor *s, uint32_t link);
+/* Tells a client what it has missed, once it has room for it. */
+void supervisor_event_missed(struct supervisor_client *c);
 /* What is asked of a link's impairment other than the lab file says: an object, the caller's; NULL:
  * nothing. */
 cJSON *supervisor_impairment(const struct supervisor *s, uint32_t link);

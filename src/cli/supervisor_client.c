@@ -137,6 +137,8 @@ static void hear_client(void *user, uint32_t events)
 	}
 	if (!c->ended && (events & EPOLLOUT) != 0)
 		(void)channel_send(&c->channel);
+	if (!c->ended)
+		supervisor_event_missed(c);
 	if (c->channel.ended || (events & (EPOLLHUP | EPOLLERR)) != 0)
 		c->ended = true;
 	else if (err == -EPIPE || (events & EPOLLOUT) != 0)
@@ -191,6 +193,18 @@ static bool make_room(struct supervisor *s)
 	return true;
 }
 
+static void refuse(int fd)
+{
+	char text[256];
+	int size = snprintf(text, sizeof(text),
+		"{\"error\":\"%d commands are connected to this lab, and it serves no more at "
+		"once: end one that stays, like events, chaos or run, and try again\"}\n",
+		SUPERVISOR_CLIENTS_MAX);
+
+	(void)send(fd, text, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	close(fd);
+}
+
 static void accept_clients(void *user, uint32_t events)
 {
 	struct supervisor *s = user;
@@ -204,10 +218,7 @@ static void accept_clients(void *user, uint32_t events)
 				: NULL;
 
 		if (c == NULL) {
-			static const char refusal[] = "{\"error\":\"too many commands at once\"}\n";
-
-			(void)send(fd, refusal, sizeof(refusal) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-			close(fd);
+			refuse(fd);
 			continue;
 		}
 		c->s = s;

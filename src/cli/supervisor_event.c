@@ -42,22 +42,22 @@ static void put(struct supervisor_client *c, const char *head, const char *rest)
 	supervisor_client_put(c, "\n", 1);
 }
 
-/* False: it doesn't read, and the line counts as missed. */
-static bool has_room(struct supervisor *s, struct supervisor_client *c)
+/* It doesn't read: lines for it count as missed. */
+static bool is_backlogged(const struct supervisor_client *c)
+{
+	return c->channel.out.end - c->channel.out.start > BACKLOG_BYTES_MAX;
+}
+
+void supervisor_event_missed(struct supervisor_client *c)
 {
 	char text[128], line[192];
 
-	if (c->channel.out.end - c->channel.out.start > BACKLOG_BYTES_MAX) {
-		c->missed++;
-		return false;
-	}
-	if (c->missed > 0) {
-		stamps(s, text, sizeof(text));
-		snprintf(line, sizeof(line), "%s,\"lines\":%" PRIu64 "}", text, c->missed);
-		put(c, "{\"node\":null,\"event\":\"missed\",", line);
-		c->missed = 0;
-	}
-	return true;
+	if (c->missed == 0 || is_backlogged(c))
+		return;
+	stamps(c->s, text, sizeof(text));
+	snprintf(line, sizeof(line), "%s,\"lines\":%" PRIu64 "}", text, c->missed);
+	put(c, "{\"node\":null,\"event\":\"missed\",", line);
+	c->missed = 0;
 }
 
 /* {"node":"NAME", and rest. */
@@ -67,8 +67,13 @@ static void tell(struct supervisor *s, uint32_t node, const char *rest)
 
 	snprintf(head, sizeof(head), "{\"node\":\"%s\",", s->topo->nodes[node].name);
 	for (struct supervisor_client *c = s->clients; c != NULL; c = c->next) {
-		if (!c->events || c->ended || !has_room(s, c))
+		if (!c->events || c->ended)
 			continue;
+		if (is_backlogged(c)) {
+			c->missed++;
+			continue;
+		}
+		supervisor_event_missed(c);
 		put(c, head, rest);
 		supervisor_client_flush(c);
 	}

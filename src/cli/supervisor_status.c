@@ -13,6 +13,27 @@ static bool all_ready(const struct supervisor *s)
 	return s->ready_count == s->processes_count && s->started_count == s->processes_count;
 }
 
+/* Has an interface node no way into the fabric, though nothing failed: are all its links drained,
+ * which was asked of them one by one or of the switches at their other ends? */
+static bool is_cut_off(const struct supervisor *s, uint32_t node)
+{
+	const struct topo_node *n = &s->topo->nodes[node];
+	uint32_t links = 0;
+
+	if (!topo_is_interface_node(n->role) || s->nodes[node].drained)
+		return false;
+	for (uint32_t i = n->first_port; i < n->first_port + n->ports_count; i++) {
+		uint32_t link = s->topo->ports[i].link;
+
+		if (s->topo->ports[i].ethernet || s->topo->links[link].loop)
+			continue;
+		if (!supervisor_drain_asked(s, link))
+			return false;
+		links++;
+	}
+	return links > 0;
+}
+
 const char *supervisor_state_name(const struct supervisor *s)
 {
 	switch (s->phase) {
@@ -22,7 +43,7 @@ const char *supervisor_state_name(const struct supervisor *s)
 	case SUPERVISOR_ENDING: return "ending";
 	}
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
-		if (s->nodes[i].state == SUPERVISOR_NODE_FROZEN)
+		if (s->nodes[i].state == SUPERVISOR_NODE_FROZEN || is_cut_off(s, i))
 			return "degraded";
 	return all_ready(s) ? "ready" : "degraded";
 }
@@ -48,13 +69,16 @@ struct supervisor_job *supervisor_status_ask(struct supervisor *s, struct superv
 	return job;
 }
 
-static void add_nodes(const struct supervisor *s, cJSON *status)
+/* True: a switch is cut off. */
+static bool add_nodes(const struct supervisor *s, cJSON *status)
 {
 	cJSON *nodes = cJSON_AddArrayToObject(status, "nodes");
 	char name[NETNS_NS_NAME_MAX + 1];
+	bool any = false;
 
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++) {
 		const struct supervisor_node *n = &s->nodes[i];
+		bool cut_off = is_cut_off(s, i);
 		cJSON *node = cJSON_CreateObject();
 
 		snprintf(name, sizeof(name), "%s-%s", s->topo->name, s->topo->nodes[i].name);
@@ -68,8 +92,12 @@ static void add_nodes(const struct supervisor *s, cJSON *status)
 		cJSON_AddStringToObject(node, "state", supervisor_node_state_name(n));
 		if (n->drained)
 			cJSON_AddBoolToObject(node, "drained", true);
+		if (cut_off)
+			cJSON_AddBoolToObject(node, "cut_off", true);
+		any = any || cut_off;
 		cJSON_AddItemToArray(nodes, node);
 	}
+	return any;
 }
 
 /* The worse state of a link's two ends is the link's. */
@@ -205,17 +233,17 @@ static cJSON *make(
 	struct supervisor *s, const char *state, const uint8_t *ports, const struct fidelity *f)
 {
 	cJSON *status = cJSON_CreateObject(), *state_item;
-	bool none_down;
+	bool none_down, cut_off;
 
 	cJSON_AddStringToObject(status, "lab", s->topo->name);
 	cJSON_AddStringToObject(status, "state", "degraded");
 	cJSON_AddNumberToObject(status, "time_dilation", s->topo->time_dilation);
-	add_nodes(s, status);
+	cut_off = add_nodes(s, status);
 	none_down = add_links(s, ports, status);
 	cJSON_AddItemToObject(status, "sessions", lab_status_sessions());
 	cJSON_AddItemToObject(status, "fidelity", fidelity_json(f, s->topo));
 	if (state == NULL)
-		state = none_down && all_ready(s) ? "ready" : "degraded";
+		state = none_down && !cut_off && all_ready(s) ? "ready" : "degraded";
 	state_item = cJSON_CreateString(state);
 	cJSON_ReplaceItemInObjectCaseSensitive(status, "state", state_item);
 	return status;
@@ -225,18 +253,21 @@ cJSON *supervisor_status_object(struct supervisor_job *job)
 {
 	struct fidelity *f = calloc(1, sizeof(*f));
 	uint8_t *ports = port_states(job);
+	uint32_t told = 0;
 	cJSON *status = NULL;
 
 	for (uint32_t i = 0; f != NULL && i < job->answers_count; i++) {
 		const struct supervisor_answer *a = &job->answers[i];
 
-		if (strcmp(a->query, "fidelity") == 0 && a->text != NULL && !a->failed &&
-			!fidelity_add(f, a->text, a->size))
+		if (strcmp(a->query, "fidelity") != 0 || a->text == NULL || a->failed)
+			continue;
+		told++;
+		if (!fidelity_add(f, a->text, a->size))
 			supervisor_log(job->s, "%s: its fidelity answer makes no sense",
 				job->s->topo->nodes[a->node].name);
 	}
 	if (f != NULL && ports != NULL)
-		status = make(job->s, NULL, ports, f);
+		status = make(job->s, NULL, ports, told > 0 ? f : NULL);
 	free(ports);
 	free(f);
 	return status;
@@ -289,9 +320,5 @@ cJSON *supervisor_asked_object(const struct supervisor *s)
 
 cJSON *supervisor_status_failed(struct supervisor *s)
 {
-	struct fidelity *f = calloc(1, sizeof(*f));
-	cJSON *status = f != NULL ? make(s, "failed", NULL, f) : NULL;
-
-	free(f);
-	return status;
+	return make(s, "failed", NULL, NULL);
 }

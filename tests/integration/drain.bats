@@ -103,7 +103,8 @@ pings() # FROM TO COUNT, over plane 0
 	outputs $P0-rdsw3 $P0-rdsw1 '["fab0","fab1"]'
 	dsf show fabric topology --json |
 		jq -e --arg a $P0-rdsw0:fab0 '.[] | select(.a == $a) | .state == "drained"'
-	[[ $(dsf explain $P0-rdsw0:fab0 $P0-rdsw3) == *drained* ]]
+	why=$(dsf explain $P0-rdsw0:fab0 $P0-rdsw3) # the other end would tell, this one is drained
+	[[ $why == "$P0-fdsw0:fab0 to $P0-rdsw0: drained at $P0-rdsw0:fab0"*"caused by $P0-rdsw0:fab0" ]]
 	dsf link undrain $P0-fdsw0:fab0
 	wait_until 10 both '.active_state == "active"' '.active_state == "active"'
 	wait_until 10 outputs $P0-rdsw0 $P0-rdsw3 '["fab0","fab1"]'
@@ -157,6 +158,20 @@ pings() # FROM TO COUNT, over plane 0
 	wait_until 10 inactive
 	dsf node restart $P0-rdsw1
 	wait_until 10 port $P0-rdsw1 fab0 '.live and .peer_drained and .active_state == "inactive"'
+	dsf node undrain $P0-fdsw0
+	wait_until 20 whole
+}
+
+@test "drains that leave a switch no way are told, though it is ready" {
+	dsf node drain $P0-fdsw0
+	dsf link drain $P0-rdsw0:fab1
+	run dsf status --json
+	[ "$status" -eq 1 ]
+	jq -e --arg n $P0-rdsw0 '.state == "degraded" and all(.links[]; .state != "down") and
+		[.nodes[] | select(.cut_off) | [.name, .state]] == [[$n, "ready"]]' <<<"$output"
+	[[ $(dsf status) == *"$P0-rdsw0 "*"ready, all its links are drained"* ]]
+	dsf link undrain $P0-rdsw0:fab1
+	dsf status --json | jq -e '.state == "ready" and all(.nodes[]; .cut_off | not)'
 	dsf node undrain $P0-fdsw0
 	wait_until 20 whole
 }

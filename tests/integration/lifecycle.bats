@@ -179,7 +179,9 @@ teardown()
 	wait_until 10 test -z "$(marked "$LAB")"
 	run --separate-stderr dsf status "$LAB" --json
 	[ "$status" -eq 1 ]
-	echo "$output" | jq -e '.state == "failed" and all(.nodes[]; .state == "dead")'
+	echo "$output" | jq -e '.state == "failed" and all(.nodes[]; .state == "dead") and
+		.fidelity.valid == false and .fidelity.late_p99_ns == null'
+	[[ $(dsf status "$LAB") == *"fidelity: unknown, no process is left to say"* ]]
 	dsf list --json | jq -e --arg a "$LAB" 'any(.[]; .lab == $a and .state == "failed")'
 	dsf down "$LAB"
 	nothing_left "$LAB"
