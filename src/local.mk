@@ -105,6 +105,7 @@ libtopo_la_SOURCES += src/topo/drill_random.c
 libtopo_la_SOURCES += src/topo/error.c src/topo/error.h
 libtopo_la_SOURCES += src/topo/expand.c
 libtopo_la_SOURCES += src/topo/explicit.c
+libtopo_la_SOURCES += src/topo/external.c
 libtopo_la_SOURCES += src/topo/file.c src/topo/file.h
 libtopo_la_SOURCES += src/topo/finish.c
 libtopo_la_SOURCES += src/topo/fixed.c src/topo/fixed.h

@@ -42,6 +42,8 @@ struct topo_draft_node {
 	bool routed;                 /* has a scheme and a loopback */
 	const char *address_given;   /* borrowed from the tree; NULL: takes the next ordinal */
 	uint32_t eth_next, fab_next; /* templates: next free ordinals */
+	/* External nodes: borrowed from the tree; NULL: none. */
+	const cJSON *command, *files;
 };
 
 enum topo_port_class { TOPO_PORT_GPU, TOPO_PORT_ETH, TOPO_PORT_FAB };
@@ -122,6 +124,13 @@ int topo_draft_bgp(
 	const struct topo_draft *d, struct topo *t, const struct topo_slot *top); /* bgp_file.c */
 int topo_draft_check(const struct topo_draft *d, const struct topo *t);           /* check.c */
 void topo_derive(struct topo *t);                                                 /* derive.c */
+
+/* external.c: what a node's keys say of command and files. 0 or negative. */
+int topo_draft_external(const struct topo_draft *d, const struct topo_path *path,
+	const struct topo_slot *slots, struct topo_draft_node *n);
+
+/* What a node with command or files runs, one block that the caller frees; NULL: no memory. */
+struct topo_external *topo_draft_external_make(const struct topo_draft_node *n);
 
 /* The /64 of a link whose lower or serving end is a node with this scheme, and MACs and addresses
  * of its ends. */

@@ -97,7 +97,7 @@ static int read_node(struct topo_draft *d, const struct topo_path *path)
 		n->address_given = s[TOPO_NODE_ADDRESS].item->valuestring;
 	if (s[TOPO_NODE_ASN].given)
 		n->node.asn = (uint32_t)s[TOPO_NODE_ASN].number;
-	return 0;
+	return topo_draft_external(d, path, s, n);
 }
 
 /* Digits without a leading zero, up to max; moves *at behind them. */

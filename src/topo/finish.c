@@ -307,6 +307,18 @@ static int make_below(struct topo *t)
 	return 0;
 }
 
+static int make_externals(const struct topo_draft *d, struct topo_node *nodes)
+{
+	for (uint32_t i = 0; i < d->nodes_count; i++) {
+		if (d->nodes[i].command == NULL && d->nodes[i].files == NULL)
+			continue;
+		nodes[i].external = topo_draft_external_make(&d->nodes[i]);
+		if (nodes[i].external == NULL)
+			return -DSF_E_NOMEM;
+	}
+	return 0;
+}
+
 int topo_draft_finish(struct topo_draft *d, struct topo **out)
 {
 	struct topo *t = calloc(1, sizeof(*t));
@@ -348,7 +360,9 @@ int topo_draft_finish(struct topo_draft *d, struct topo **out)
 			nodes[i].switch_index >= t->switches_count)
 			t->switches_count = nodes[i].switch_index + 1;
 	}
-	err = place_ports(d, t, nodes, ports, links);
+	err = make_externals(d, nodes);
+	if (err == 0)
+		err = place_ports(d, t, nodes, ports, links);
 	if (err == 0)
 		join_ports(t, ports);
 	if (err == 0)

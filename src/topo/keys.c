@@ -180,6 +180,9 @@ static const struct topo_key node_keys[TOPO_NODE_COUNT] = {
 	[TOPO_NODE_ADDRESS] = STRING("address"),
 	[TOPO_NODE_ASN] = INT("asn", 1, UINT32_MAX - 1),
 	[TOPO_NODE_SWITCH_INDEX] = INT("switch_index", 0, TOPO_SWITCHES_MAX - 1),
+	[TOPO_NODE_COMMAND] = { "command", TOPO_VALUE_ARRAY, false, 1, TOPO_COMMAND_WORDS_MAX,
+		NULL },
+	[TOPO_NODE_FILES] = OBJECT("files"),
 	[TOPO_NODE_BGP] = OBJECT("bgp"),
 };
 

@@ -112,6 +112,8 @@ void topo_free(struct topo *t)
 {
 	if (t == NULL)
 		return;
+	for (uint32_t i = 0; t->nodes != NULL && i < t->nodes_count; i++)
+		free((void *)t->nodes[i].external);
 	free((void *)t->bgp_origins);
 	free((void *)t->bgp_rules);
 	free((void *)t->bgp_neighbors);

@@ -35,7 +35,12 @@
 #define TOPO_ETHERNET_PORTS_MAX  63    /* of an interface node: the last one is its host port's */
 #define TOPO_PLANES_MAX          16
 #define TOPO_RAILS_MAX           64
-#define TOPO_PORTS_MAX           2048  /* of one node */
+#define TOPO_PORTS_MAX           2048 /* of one node */
+#define TOPO_COMMAND_WORDS_MAX   64   /* of an external node */
+#define TOPO_COMMAND_WORD_MAX    4096 /* bytes of one word */
+#define TOPO_FILES_MAX           64   /* of an external node */
+#define TOPO_FILE_NAME_MAX       64
+#define TOPO_FILE_BYTES_MAX      (1u << 20)
 #define TOPO_TRAIN_BYTES_MAX     16384 /* what receivers have buffers for */
 #define TOPO_TRAIN_HEADER_MAX    64    /* room beside one cell in a frame of a cell link */
 #define TOPO_TRAIN_CONTROL_BYTES 1024  /* of a train that data leaves to control cells */
@@ -101,6 +106,19 @@ struct topo_port {
 	uint8_t prefix_length;  /* 64; 0 without address */
 };
 
+/* A file that an external node's command finds in its folder. */
+struct topo_node_file {
+	const char *name; /* [A-Za-z0-9][A-Za-z0-9._-]{0,63} */
+	const char *text;
+};
+
+/* What an external node runs. */
+struct topo_external {
+	const char *const *command; /* words, then NULL; NULL: it runs nothing */
+	const struct topo_node_file *files;
+	uint32_t files_count;
+};
+
 struct topo_node {
 	const char *name;
 	enum topo_role role;
@@ -114,6 +132,8 @@ struct topo_node {
 	uint32_t asn;            /* routed switches: AS number; else 0 */
 	uint32_t rails;          /* hosts: number of GPUs (NICs) */
 	uint32_t bgp;            /* what the file says of its BGP, in topo->bgp; else TOPO_NONE */
+	/* NULL: no command and no files. */
+	const struct topo_external *external;
 };
 
 /* Which prefixes a rule is about: those that lie in its own and have a length of these bounds. */
@@ -283,6 +303,12 @@ static inline bool topo_is_interface_node(enum topo_role role)
 static inline bool topo_is_fabric_node(enum topo_role role)
 {
 	return role == TOPO_ROLE_FDSW || role == TOPO_ROLE_SDSW;
+}
+
+/* Does the node run a command that the file gives? */
+static inline bool topo_has_command(const struct topo_node *n)
+{
+	return n->external != NULL && n->external->command != NULL;
 }
 
 const char *topo_role_name(enum topo_role role);

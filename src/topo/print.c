@@ -121,6 +121,29 @@ static void add_settings(struct text *x, const struct topo *t)
 		t->transport.paths, t->transport.payload_bytes);
 }
 
+/* A string of the file, which is UTF-8. */
+static void add_string(struct text *x, const char *text, size_t size)
+{
+	add(x, "\"");
+	while (size > 0) {
+		size_t plain = 0;
+
+		while (plain < size && (unsigned char)text[plain] >= 0x20 && text[plain] != '"' &&
+			text[plain] != '\\')
+			plain++;
+		add(x, "%.*s", (int)plain, text);
+		if (plain == size)
+			break;
+		if ((unsigned char)text[plain] < 0x20)
+			add(x, "\\u%04x", (unsigned char)text[plain]);
+		else
+			add(x, "\\%c", text[plain]);
+		text += plain + 1;
+		size -= plain + 1;
+	}
+	add(x, "\"");
+}
+
 static const char *add_path_name(enum topo_bgp_add_path add_path)
 {
 	switch (add_path) {
@@ -161,15 +184,6 @@ static void add_policy(
 	add(x, "]");
 }
 
-/* Printable ASCII. */
-static void add_quoted(struct text *x, const char *key, const char *value)
-{
-	add(x, ", \"%s\": \"", key);
-	for (; *value != '\0'; value++)
-		add(x, "%s%c", *value == '"' || *value == '\\' ? "\\" : "", *value);
-	add(x, "\"");
-}
-
 static void add_neighbor(struct text *x, const struct topo *t, const struct topo_bgp_neighbor *b)
 {
 	char text[DSF_IP6_TEXT_MAX];
@@ -177,8 +191,10 @@ static void add_neighbor(struct text *x, const struct topo *t, const struct topo
 	add(x, "{\"address\": \"%s\", \"asn\": %u, \"passive\": %s",
 		dsf_ip6_text(&b->address, text), b->asn, b->passive ? "true" : "false");
 	add(x, ", \"hold\": %" PRIu64, (uint64_t)(b->hold_s * NS_PER_S));
-	if (b->md5[0] != '\0')
-		add_quoted(x, "md5", b->md5);
+	if (b->md5[0] != '\0') {
+		add(x, ", \"md5\": ");
+		add_string(x, b->md5, strlen(b->md5));
+	}
 	add(x,
 		", \"add_path\": \"%s\", \"max_paths\": %u, \"graceful_restart\": %" PRIu64
 		", \"next_hop_self\": %s",
@@ -208,6 +224,41 @@ static void add_bgp(struct text *x, const struct topo *t, const struct topo_bgp 
 	add(x, "]}");
 }
 
+/* As lines, or as one string where the last line doesn't end. */
+static void add_file(struct text *x, const struct topo_node_file *file)
+{
+	size_t size = strlen(file->text);
+	const char *line = file->text, *end = line + size;
+
+	add(x, "\"%s\": ", file->name);
+	if (size == 0 || end[-1] != '\n') {
+		add_string(x, file->text, size);
+		return;
+	}
+	for (const char *feed; line < end; line = feed + 1) {
+		feed = strchr(line, '\n');
+		add(x, line == file->text ? "[" : ", ");
+		add_string(x, line, (size_t)(feed - line));
+	}
+	add(x, "]");
+}
+
+static void add_external(struct text *x, const struct topo_external *e)
+{
+	for (uint32_t i = 0; e->command != NULL && e->command[i] != NULL; i++) {
+		add(x, i == 0 ? ", \"command\": [" : ", ");
+		add_string(x, e->command[i], strlen(e->command[i]));
+	}
+	if (e->command != NULL)
+		add(x, "]");
+	for (uint32_t i = 0; i < e->files_count; i++) {
+		add(x, i == 0 ? ", \"files\": {" : ", ");
+		add_file(x, &e->files[i]);
+	}
+	if (e->files_count > 0)
+		add(x, "}");
+}
+
 static void add_node(struct text *x, const struct topo *t, const struct topo_node *n)
 {
 	static const struct dsf_ip6 none;
@@ -226,6 +277,8 @@ static void add_node(struct text *x, const struct topo *t, const struct topo_nod
 		add(x, ", \"asn\": %u", n->asn);
 	if (n->switch_index != TOPO_NONE)
 		add(x, ", \"switch_index\": %u", n->switch_index);
+	if (n->external != NULL)
+		add_external(x, n->external);
 	if (n->bgp != TOPO_NONE)
 		add_bgp(x, t, &t->bgp[n->bgp]);
 	add(x, "}");

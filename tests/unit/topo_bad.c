@@ -408,6 +408,48 @@ static const struct bad wrong_nodes[] = {
 		3, "superspine.per_edsw", "3 of 2" },
 };
 
+/* An external node with keys more at line 8. */
+#define EXTERNAL(more) NODES(",\n{\"name\": \"x\", \"role\": \"external\", " more "}]")
+#define SHORTENED      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define WORDS_8        "\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\","
+
+static const struct bad wrong_externals[] = {
+	{ "command of a switch",
+		NODES(",\n{\"name\": \"s\", \"role\": \"rdsw\", \"command\": [\"x\"]}]"), 8,
+		"nodes[5].command", "only external nodes" },
+	{ "files of a host", NODES(",\n{\"name\": \"s\", \"role\": \"host\", \"files\": {}}]"), 8,
+		"nodes[5].files", "only external nodes" },
+	{ "command as a string", EXTERNAL("\"command\": \"bird -f\""), 8, "nodes[5].command",
+		"must be an array" },
+	{ "empty command", EXTERNAL("\"command\": []"), 8, "nodes[5].command", "0 elements" },
+	{ "command of 65 words",
+		EXTERNAL("\"command\": [" WORDS_8 WORDS_8 WORDS_8 WORDS_8 WORDS_8 WORDS_8 WORDS_8
+				WORDS_8 "\"a\"]"),
+		8, "nodes[5].command", "65 elements: must be 1 to 64" },
+	{ "a word that is none", EXTERNAL("\"command\": [\"bird\",\n7]"), 9, "nodes[5].command[1]",
+		"words are strings" },
+	{ "no program", EXTERNAL("\"command\": [\"\"]"), 8, "nodes[5].command[0]",
+		"name of a program" },
+	{ "files as an array", EXTERNAL("\"files\": [\"a\"]"), 8, "nodes[5].files",
+		"must be an object" },
+	{ "a file elsewhere", EXTERNAL("\"files\": {\n\"../passwd\": \"\"}"), 9,
+		"nodes[5].files[\"../passwd\"]", "bad file name" },
+	{ "a file below", EXTERNAL("\"files\": {\"a/b\": \"\"}"), 8, "nodes[5].files[\"a/b\"]",
+		"bad file name" },
+	{ "a hidden file", EXTERNAL("\"files\": {\".a\": \"\"}"), 8, "nodes[5].files[\".a\"]",
+		"bad file name" },
+	{ "a file without name", EXTERNAL("\"files\": {\"\": \"\"}"), 8, "nodes[5].files[\"\"]",
+		"bad file name" },
+	{ "a file with a long name", EXTERNAL("\"files\": {\"" LONG_NAME "\": \"\"}"), 8,
+		"nodes[5].files[\"" SHORTENED "...\"]", "bad file name" },
+	{ "a file twice", EXTERNAL("\"files\": {\"a\": \"\",\n\"a\": \"\"}"), 9, "nodes[5].files.a",
+		"duplicate key" },
+	{ "a file of numbers", EXTERNAL("\"files\": {\"a\": 7}"), 8, "nodes[5].files.a",
+		"a string or an array" },
+	{ "a line that is none", EXTERNAL("\"files\": {\"a\": [\"x\",\nnull]}"), 9,
+		"nodes[5].files.a[1]", "lines are strings" },
+};
+
 static const struct bad wrong_links[] = {
 	{ "no such node", LINKED(",\n{\"a\": \"h2:gpu0p0\", \"b\": \"r0:eth1\"}"), 13, "links[4].a",
 		"no such node" },
@@ -627,6 +669,7 @@ int main(void)
 	TRY_ALL(wrong_bgp);
 	TRY_ALL(wrong_names);
 	TRY_ALL(wrong_nodes);
+	TRY_ALL(wrong_externals);
 	TRY_ALL(wrong_links);
 	TRY_ALL(wrong_places);
 	TRY_ALL(wrong_hyperports);

@@ -238,8 +238,8 @@ static const char *const good_files[] = { "topologies/mini.json", "topologies/l1
 	"topologies/figures.json", "topologies/l2-zone.json", "topologies/region.json",
 	"tests/topologies/forced.json", "tests/topologies/region.json",
 	"tests/topologies/ecmp.json", "tests/topologies/explicit.json",
-	"tests/topologies/beside.json", "tests/topologies/miscabled.json",
-	"tests/topologies/bgp.json" };
+	"tests/topologies/beside.json", "tests/topologies/external.json",
+	"tests/topologies/miscabled.json", "tests/topologies/bgp.json" };
 
 static bool same_ports(const struct topo *a, const struct topo *b)
 {
@@ -352,6 +352,37 @@ static void explicit_files_keep_what_they_say(void)
 	topo_free(t);
 }
 
+static void external_nodes_keep_their_texts(void)
+{
+	static const struct topo_node_file want[] = { { "lines.conf", "one\n\n\ttwo\n" },
+		{ "Text-1", "one\ntwo" }, { "empty", "" } };
+	struct topo *t = load("tests/topologies/beside.json");
+	char *once = topo_print_expanded(t);
+	struct topo *again = load_text(once, strlen(once), "expanded");
+
+	for (int i = 0; i < 2; i++) {
+		const struct topo_external *e = node(i == 0 ? t : again, "frr")->external;
+
+		TAP_OK(e != NULL && e->command != NULL && strcmp(e->command[0], "sh") == 0 &&
+				strcmp(e->command[1], "-c") == 0 && e->command[3] == NULL,
+			"the words of a command");
+		TAP_OK(strcmp(e->command[2], "exec sleep 1000 # \"\\\x07\xc3\xa9") == 0,
+			"whatever is in them");
+		TAP_EQ(e->files_count, COUNT(want), "files");
+		for (size_t k = 0; k < COUNT(want); k++)
+			TAP_OK(strcmp(e->files[k].name, want[k].name) == 0 &&
+					strcmp(e->files[k].text, want[k].text) == 0,
+				"file %s", want[k].name);
+	}
+	TAP_OK(node(t, "late")->external == NULL, "a host runs nothing of the file's");
+	TAP_OK(strstr(once, "\"files\": {\"lines.conf\": [\"one\", \"\", \"\\u0009two\"], "
+			    "\"Text-1\": \"one\\u000atwo\", \"empty\": \"\"}") != NULL,
+		"and how they are printed");
+	free(once);
+	topo_free(again);
+	topo_free(t);
+}
+
 static void ecmp_routes_everywhere(void)
 {
 	struct topo *t = load("tests/topologies/ecmp.json");
@@ -430,6 +461,7 @@ int main(void)
 	expanding_twice_gives_the_same_bytes();
 	region_has_all_tiers();
 	explicit_files_keep_what_they_say();
+	external_nodes_keep_their_texts();
 	ecmp_routes_everywhere();
 	schema_knows_the_same_keys();
 	return TAP_DONE();
