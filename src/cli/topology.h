@@ -27,7 +27,8 @@ int cli_load_topology_as(const char *word, const struct topo_choice *choice, str
 
 /* Whether this version can run a topology that it can read: CLI_OK, or what it can't do is told
  * (word names the file) and CLI_USAGE returned. A file that asks for another fabric or transport
- * must not run as if it hadn't. External nodes exist live only. */
+ * must not run as if it hadn't. That external nodes say
+ * nothing in the simulator is told. */
 int cli_check_runs(const char *word, const struct topo *t, bool live);
 
 /* Adds the links of --fail LINK ... to a bitset over links: the values of the option, and the words

@@ -31,27 +31,29 @@ static int init_ports(struct node_edge *e, const struct node_config *config)
 	return 0;
 }
 
-static int solicit_all(struct node_edge *e, dsf_instant now)
+static int solicit_all(struct node_edge *e, const struct node_config *config, dsf_instant now)
 {
 	for (uint32_t i = 0; i < e->ports_count; i++) {
 		const struct topo_port *port = topo_node_port(e->topo, e->self, e->ndp_number[i]);
-		int err = ip_ndp_solicit(e->ndp, i, &e->topo->ports[port->peer].address, now);
+		int err = 0;
 
+		if (node_edge_answered(config, port))
+			err = ip_ndp_solicit(e->ndp, i, &e->topo->ports[port->peer].address, now);
 		if (err < 0)
 			return err;
 	}
 	return 0;
 }
 
-static int init_ndp(struct node_edge *e, uint32_t control_dilation, dsf_instant now)
+static int init_ndp(struct node_edge *e, const struct node_config *config, dsf_instant now)
 {
 	uint32_t most = e->self->ports_count;
 	struct ip_ndp_port *ports = dsf_memory_new(e->memory, most * sizeof(*ports));
-	struct ip_ndp_config config = { .memory = e->memory,
+	struct ip_ndp_config ndp = { .memory = e->memory,
 		.ports = ports,
 		.router = true,
-		.retransmit_ns = NDP_RETRANSMIT_NS / control_dilation,
-		.reachable_ns = IP_NDP_REACHABLE_NS / control_dilation };
+		.retransmit_ns = NDP_RETRANSMIT_NS / config->control_dilation,
+		.reachable_ns = IP_NDP_REACHABLE_NS / config->control_dilation };
 
 	if (ports == NULL)
 		return -DSF_E_NOMEM;
@@ -65,13 +67,13 @@ static int init_ndp(struct node_edge *e, uint32_t control_dilation, dsf_instant 
 		e->ndp_port[i] = e->ports_count;
 		e->ndp_number[e->ports_count++] = i;
 	}
-	config.ports_count = e->ports_count;
+	ndp.ports_count = e->ports_count;
 	if (e->ports_count > 0)
-		e->ndp = ip_ndp_new(&config);
+		e->ndp = ip_ndp_new(&ndp);
 	dsf_memory_delete(e->memory, ports, most * sizeof(*ports));
 	if (e->ports_count == 0)
 		return 0;
-	return e->ndp == NULL ? -DSF_E_NOMEM : solicit_all(e, now);
+	return e->ndp == NULL ? -DSF_E_NOMEM : solicit_all(e, config, now);
 }
 
 int node_edge_init(struct node_edge *e, const struct node_config *config, uint64_t buffer_bytes,
@@ -94,7 +96,7 @@ int node_edge_init(struct node_edge *e, const struct node_config *config, uint64
 	if (e->ndp_port == NULL || e->ndp_number == NULL)
 		return -DSF_E_NOMEM;
 	err = init_ports(e, config);
-	return err < 0 ? err : init_ndp(e, config->control_dilation, now);
+	return err < 0 ? err : init_ndp(e, config, now);
 }
 
 void node_edge_close(struct node_edge *e)

@@ -49,6 +49,16 @@ struct node_edge_target {
 	bool up;
 };
 
+/* Will somebody answer at the other end of an Ethernet port? External nodes are mute in the
+ * simulator. */
+static inline bool node_edge_answered(
+	const struct node_config *config, const struct topo_port *port)
+{
+	const struct topo_port *peer = &config->topo->ports[port->peer];
+
+	return !config->simulated || config->topo->nodes[peer->node].role != TOPO_ROLE_EXTERNAL;
+}
+
 /* Packets may take buffer_bytes in each of their sizes. Every Ethernet port looks for the neighbour
  * that the lab file has there. 0, or -DSF_E_NOMEM; to be closed in any case. */
 int node_edge_init(struct node_edge *e, const struct node_config *config, uint64_t buffer_bytes,

@@ -11,7 +11,7 @@ static bool is_peer(const struct node_interface *n, const struct topo_node *othe
 }
 
 /* All interface nodes of our plane and building, by rising id. */
-static int find_peers(struct node_interface *n)
+static int find_peers(struct node_interface *n, const struct node_config *config)
 {
 	const struct topo *t = n->topo;
 	uint32_t count = 0;
@@ -31,8 +31,11 @@ static int find_peers(struct node_interface *n)
 		if (!is_peer(n, other))
 			continue;
 		n->fsdb_peers[count++] = (struct fsdb_peer){ i, other->loopback };
-		for (uint32_t p = 0; p < other->ports_count; p++)
-			n->remote_expected += topo_node_port(t, other, p)->ethernet;
+		for (uint32_t p = 0; p < other->ports_count; p++) {
+			const struct topo_port *port = topo_node_port(t, other, p);
+
+			n->remote_expected += port->ethernet && node_edge_answered(config, port);
+		}
 	}
 	return 0;
 }
@@ -89,7 +92,7 @@ int node_sessions_init(struct node_interface *n, const struct node_config *confi
 	int err = 0;
 
 	if (config->streams && !config->promised)
-		err = find_peers(n);
+		err = find_peers(n, config);
 	if (err < 0 || n->fsdb_peers_count == 0)
 		return err;
 	fsdb.peers = n->fsdb_peers;

@@ -309,8 +309,9 @@ static void deliver(struct sim *s, struct sim_frame *f)
 		s->stats.frames++;
 		fold(s, s->now.ns);
 		fold(s, (uint64_t)f->target << 32 | f->size);
-		(void)node_frame_input(
-			s->devices[target->node].node, target->number, &frame, s->now);
+		if (s->devices[target->node].node != NULL) /* else external */
+			(void)node_frame_input(
+				s->devices[target->node].node, target->number, &frame, s->now);
 	}
 	frame_done(s, f);
 	dsf_pool_give(&s->frames, f);
@@ -376,11 +377,17 @@ bool sim_run_while(
 	return true;
 }
 
+/* An external node: its ports have carrier, and that is all. */
+static bool is_silent(const struct sim *s, uint32_t node)
+{
+	return s->topo->nodes[node].role == TOPO_ROLE_EXTERNAL;
+}
+
 bool sim_ready(const struct sim *s)
 {
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
-		if (s->devices[i].node == NULL || s->devices[i].frozen ||
-			!node_ready(s->devices[i].node))
+		if (!is_silent(s, i) && (s->devices[i].node == NULL || s->devices[i].frozen ||
+						!node_ready(s->devices[i].node)))
 			return false;
 	return true;
 }
@@ -397,7 +404,9 @@ static void set_carrier(struct sim *s, uint32_t port, bool up)
 
 static bool alive(const struct sim *s, uint32_t port)
 {
-	return s->devices[s->topo->ports[port].node].node != NULL;
+	uint32_t node = s->topo->ports[port].node;
+
+	return s->devices[node].node != NULL || is_silent(s, node);
 }
 
 /* Both ends see what has become of a link: it carries while it is up and both ends live. */
@@ -616,7 +625,7 @@ int sim_node_start(struct sim *s, uint32_t node)
 	const struct topo_node *n = &s->topo->nodes[node];
 	struct sim_device *d = &s->devices[node];
 
-	if (d->node != NULL)
+	if (d->node != NULL || is_silent(s, node))
 		return 0;
 	if (make_device(s, node) < 0)
 		return -ENOMEM;
@@ -656,7 +665,7 @@ static int make_devices(struct sim *s)
 {
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++) {
 		s->devices[i].held_end = &s->devices[i].held;
-		if (make_device(s, i) < 0)
+		if (!is_silent(s, i) && make_device(s, i) < 0)
 			return -ENOMEM;
 	}
 	return 0;
