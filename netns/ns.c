@@ -17,6 +17,7 @@
 #define NSFS_MAGIC 0x6e736673
 #endif
 
+#define IPV6_ALL     "/proc/sys/net/ipv6/conf/all/"
 #define IPV6_DEFAULT "/proc/sys/net/ipv6/conf/default/"
 #define PATH_BYTES   (sizeof(NETNS_NS_DIR) + 1 + NETNS_NS_NAME_MAX)
 
@@ -120,7 +121,13 @@ static int set_sysctls(enum netns_ns_kind kind)
 		if (err == 0) /* or setting a port down would take its addresses */
 			err = write_file(IPV6_DEFAULT "keep_addr_on_down", "1");
 		break;
-	case NETNS_NS_EXTERNAL: break;
+	case NETNS_NS_EXTERNAL:
+		err = write_file(IPV6_ALL "forwarding", "1");
+		if (err == 0)
+			err = write_file(IPV6_DEFAULT "accept_dad", "0");
+		if (err == 0)
+			err = write_file(IPV6_DEFAULT "keep_addr_on_down", "1");
+		break;
 	}
 	return err;
 }

@@ -16,7 +16,7 @@ enum netns_ns_kind {
 	NETNS_NS_CELLS,    /* nothing: every port carries cells */
 	NETNS_NS_ROUTED,   /* nothing on the ports; lo up, for the host port */
 	NETNS_NS_HOST,     /* a host without autoconfiguration; lo up */
-	NETNS_NS_EXTERNAL, /* as the kernel is out of the box; lo up */
+	NETNS_NS_EXTERNAL, /* a router: it forwards; lo up */
 };
 
 struct netns_ns {

@@ -149,11 +149,10 @@ static size_t read_proc(pid_t pid, const char *file, char *text, size_t cap)
 	return size;
 }
 
-static bool process_marked(pid_t pid, const char *lab, char *text)
+static bool has_setting(pid_t pid, const char *want, char *text)
 {
 	size_t size = read_proc(pid, "environ", text, ENVIRONMENT_BYTES);
-	char want[sizeof("DSFEMU_LAB=") + NETNS_SWEEP_LAB_MAX];
-	size_t want_size = (size_t)snprintf(want, sizeof(want), "DSFEMU_LAB=%s", lab) + 1;
+	size_t want_size = strlen(want) + 1;
 
 	for (size_t at = 0; at + want_size <= size;) {
 		const char *end = memchr(text + at, '\0', size - at);
@@ -165,6 +164,23 @@ static bool process_marked(pid_t pid, const char *lab, char *text)
 		at = (size_t)(end - text) + 1;
 	}
 	return false;
+}
+
+static bool process_marked(pid_t pid, const char *lab, char *text)
+{
+	char want[sizeof("DSFEMU_LAB=") + NETNS_SWEEP_LAB_MAX];
+
+	snprintf(want, sizeof(want), "DSFEMU_LAB=%s", lab);
+	return has_setting(pid, want, text);
+}
+
+bool netns_sweep_has(pid_t pid, const char *setting)
+{
+	char *text = malloc(ENVIRONMENT_BYTES);
+	bool has = text != NULL && has_setting(pid, setting, text);
+
+	free(text);
+	return has;
 }
 
 bool netns_sweep_marked(pid_t pid, const char *lab)

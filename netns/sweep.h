@@ -36,6 +36,9 @@ struct netns_sweep_process {
 /* True when DSFEMU_LAB=<lab> is in the environment that the process was started with. */
 bool netns_sweep_marked(pid_t pid, const char *lab);
 
+/* The same for any NAME=VALUE. */
+bool netns_sweep_has(pid_t pid, const char *setting);
+
 typedef void (*netns_sweep_fn)(void *user, const struct netns_sweep_process *process);
 
 /* Finds what carries the lab's mark. 0 or -errno; netns_sweep_close in any case. */

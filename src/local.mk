@@ -310,6 +310,7 @@ libcli_la_SOURCES += src/cli/supervisor_build.c
 libcli_la_SOURCES += src/cli/supervisor_client.c
 libcli_la_SOURCES += src/cli/supervisor_drain.c
 libcli_la_SOURCES += src/cli/supervisor_event.c
+libcli_la_SOURCES += src/cli/supervisor_external.c
 libcli_la_SOURCES += src/cli/supervisor_heal.c
 libcli_la_SOURCES += src/cli/supervisor_job.c
 libcli_la_SOURCES += src/cli/supervisor_log.c

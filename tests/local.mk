@@ -189,6 +189,7 @@ BATS_TESTS += tests/integration/completion.bats
 BATS_TESTS += tests/integration/drain.bats
 BATS_TESTS += tests/integration/dissect.bats
 BATS_TESTS += tests/integration/exec.bats
+BATS_TESTS += tests/integration/external.bats
 BATS_TESTS += tests/integration/fabric.bats
 BATS_TESTS += tests/integration/fidelity.bats
 BATS_TESTS += tests/integration/files.bats

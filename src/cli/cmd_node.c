@@ -61,6 +61,7 @@ const struct cli_command cmd_node = {
 		"what\n"
 		"was asked of its links; they return when it is ready. Other nodes are never "
 		"restarted.\n"
+		"Of an external node all processes of its command are meant; its ports stay up.\n"
 		"drain takes a switch's fabric ports out of use without loss; they stay up. On an "
 		"RDSW\n"
 		"packets between its own ports still pass.\n"

@@ -12,6 +12,8 @@
 #include "cli/json_span.h"
 #include "topo/file.h"
 
+#define FOLDER_DEPTH_MAX 64 /* folders of external nodes; each is a descriptor */
+
 bool lab_name_valid(const char *name)
 {
 	size_t size = strlen(name);
@@ -134,6 +136,43 @@ static void remove_logs(const char *lab)
 	rmdir(path);
 }
 
+/* Empties a folder, whatever a command left in it. Who writes there may not be root: no link is
+ * followed. Takes fd. */
+static void empty_folder(int fd, unsigned depth)
+{
+	DIR *folder = fdopendir(fd);
+	struct dirent *entry;
+
+	if (folder == NULL) {
+		close(fd);
+		return;
+	}
+	while ((entry = readdir(folder)) != NULL) {
+		const char *name = entry->d_name;
+		int below;
+
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(fd, name, 0) == 0)
+			continue;
+		below = depth < FOLDER_DEPTH_MAX
+				? openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+				: -1;
+		if (below >= 0)
+			empty_folder(below, depth + 1);
+		(void)unlinkat(fd, name, AT_REMOVEDIR);
+	}
+	closedir(folder);
+}
+
+static void remove_nodes(const char *lab)
+{
+	char path[LAB_PATH_MAX];
+	int fd = open(lab_path(path, lab, "node"), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0)
+		empty_folder(fd, 0);
+	rmdir(path);
+}
+
 static void remove_state(const char *lab)
 {
 	static const char *const files[] = { "control", "lab.json", "lab.json.new", "pids",
@@ -141,6 +180,7 @@ static void remove_state(const char *lab)
 	char path[LAB_PATH_MAX];
 
 	remove_logs(lab);
+	remove_nodes(lab);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		unlink(lab_path(path, lab, files[i]));
 }

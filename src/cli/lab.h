@@ -8,6 +8,7 @@
  *   lab.json  the expanded topology with the lab's time dilation and epoch
  *   pids      "PID START NODE" a line, the supervisor's NODE is "-"
  *   log/      one file per node that said something, and supervisor.log
+ *   node/     a folder per external node: its files; its command's working directory
  *
  * Nobody needs any of it to clean up: see netns/netns.h.
  */

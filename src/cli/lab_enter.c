@@ -32,11 +32,8 @@ static int enter_namespace(const char *lab, const char *node)
 	return err;
 }
 
-/*
- * As `ip netns exec` does: /sys/class/net of the old namespace would mislead. Where the kernel or a
- * container doesn't allow it the command runs without.
- */
-static void show_own_sys(void)
+/* As `ip netns exec` does: /sys/class/net of the old namespace would mislead. */
+void lab_enter_sys(void)
 {
 	if (unshare(CLONE_NEWNS) < 0 || mount("", "/", "none", MS_SLAVE | MS_REC, NULL) < 0)
 		return;
@@ -58,7 +55,7 @@ static int prepare(const struct cli_options *o, const char *node)
 		log_err("lab %s: %s: can't enter its namespace: %s", lab, node, strerror(-err));
 	if (err < 0)
 		return err;
-	show_own_sys();
+	lab_enter_sys();
 	if (setenv("DSFEMU_LAB", lab, 1) < 0 || setenv("DSFEMU_NODE", node, 1) < 0) {
 		log_err("out of memory");
 		return -ENOMEM;

@@ -15,4 +15,8 @@ struct cli_options;
  * Returns only on failure: an exit code of those above, with the reason told. */
 int lab_enter(const struct cli_options *o, const char *node, char *const *command);
 
+/* The calling process gets a view of its own of /sys, that of its namespace. Where the kernel or a
+ * container doesn't allow it nothing changes. */
+void lab_enter_sys(void);
+
 #endif

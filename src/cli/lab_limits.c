@@ -13,14 +13,16 @@
 #define CGROUP_ROOT       "/sys/fs/cgroup"
 #define SPARE_DESCRIPTORS 128 /* clients, files that are open for a moment */
 #define SPARE_PROCESSES   16  /* commands that run beside the lab */
+#define COMMAND_PROCESSES 8   /* of an external node: FRR has about so many */
 
 void lab_needs(const struct topo *t, struct lab_needs *needs)
 {
-	uint64_t hosts = 0, external_ports = 0, ports_max = 0, supervisor;
+	uint64_t hosts = 0, commands = 0, external_ports = 0, ports_max = 0, supervisor;
 	struct topo_plan plan;
 
 	for (uint32_t i = 0; i < t->nodes_count; i++) {
 		hosts += t->nodes[i].role == TOPO_ROLE_HOST;
+		commands += topo_has_command(&t->nodes[i]);
 		if (t->nodes[i].role == TOPO_ROLE_EXTERNAL)
 			external_ports += t->nodes[i].ports_count;
 		if (t->nodes[i].ports_count > ports_max)
@@ -31,7 +33,7 @@ void lab_needs(const struct topo *t, struct lab_needs *needs)
 	supervisor = 3 * (uint64_t)t->nodes_count + hosts;
 	needs->descriptors =
 		(supervisor > ports_max + 32 ? supervisor : ports_max + 32) + SPARE_DESCRIPTORS;
-	needs->processes = t->nodes_count + SPARE_PROCESSES;
+	needs->processes = t->nodes_count + commands * COMMAND_PROCESSES + SPARE_PROCESSES;
 	needs->namespaces = t->nodes_count;
 	needs->neighbors = external_ports;
 	needs->memory_bytes = plan.memory_bytes;

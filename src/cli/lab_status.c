@@ -89,9 +89,10 @@ static void add_nodes(const cJSON *nodes, struct output_text *text)
 			output_table_cell(&table, "%.0f", pid->valuedouble);
 		else
 			output_table_cell(&table, "-");
-		output_table_cell(&table, "%s%s%s", lab_status_text(node, "state"),
+		output_table_cell(&table, "%s%s%s%s%s", lab_status_text(node, "state"),
 			cJSON_HasObjectItem(node, "drained") ? ", drained" : "",
-			cJSON_HasObjectItem(node, "cut_off") ? ", all its links are drained" : "");
+			cJSON_HasObjectItem(node, "cut_off") ? ", all its links are drained" : "",
+			cJSON_HasObjectItem(node, "why") ? ", " : "", lab_status_text(node, "why"));
 	}
 	output_table_end(&table, text);
 }

@@ -411,14 +411,15 @@ static int make_tables(struct supervisor *s)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++) {
 		struct supervisor_node *n = &s->nodes[i];
-		bool external = s->topo->nodes[i].role == TOPO_ROLE_EXTERNAL;
+		bool plain = s->topo->nodes[i].role == TOPO_ROLE_EXTERNAL &&
+			     !topo_has_command(&s->topo->nodes[i]);
 
 		n->s = s;
 		n->index = i;
-		n->state = external ? SUPERVISOR_NODE_EXTERNAL : SUPERVISOR_NODE_NONE;
-		n->pidfd = n->control.fd = n->monitor.fd = n->ns.fd = n->ns.nl = -1;
+		n->state = plain ? SUPERVISOR_NODE_EXTERNAL : SUPERVISOR_NODE_NONE;
+		n->pidfd = n->control.fd = n->output_fd = n->monitor.fd = n->ns.fd = n->ns.nl = -1;
 		n->next_id = 1;
-		s->processes_count += external ? 0 : 1;
+		s->processes_count += plain ? 0 : 1;
 	}
 	for (uint32_t i = 0; i < s->topo->links_count; i++)
 		s->links[i].impairment[0] = s->links[i].impairment[1] =

@@ -9,6 +9,7 @@
  *   supervisor_ready.c   until all nodes are ready, or what is missing
  *   supervisor_build.c   namespaces, links, hosts' kernels
  *   supervisor_node.c    node processes: start, stop, freeze, death, ports
+ *   supervisor_external.c  external nodes: their files, and commands that aren't ours
  *   supervisor_job.c     questions to nodes, and what waits for their answers
  *   supervisor_client.c  the lab's control socket
  *   supervisor_op.c      what clients may ask for
@@ -55,7 +56,7 @@ enum supervisor_phase {
 };
 
 enum supervisor_state {
-	SUPERVISOR_NODE_EXTERNAL, /* a namespace only */
+	SUPERVISOR_NODE_EXTERNAL, /* a namespace only: no command */
 	SUPERVISOR_NODE_NONE,     /* not started yet */
 	SUPERVISOR_NODE_ALIVE,
 	SUPERVISOR_NODE_FROZEN,
@@ -88,6 +89,7 @@ struct supervisor_node {
 	bool was_ready;      /* since the process started */
 	bool stop_asked;     /* its end is no accident */
 	bool ending;         /* a signal that ends it is under way */
+	bool leaving;        /* external: its command has ended, processes of it haven't */
 	bool drained;        /* asked */
 	pid_t pid;           /* 0: no process */
 	unsigned long long start_time;
@@ -102,6 +104,11 @@ struct supervisor_node {
 	struct supervisor_source control_source, pidfd_source, monitor_source;
 	uint32_t log_bytes;
 	char last_line[160]; /* what it said last on stderr */
+	/* External nodes with a command. */
+	int output_fd; /* what it says; -1: nobody can say anything */
+	struct supervisor_source output_source;
+	int64_t settled_ms; /* when it counts as ready */
+	int64_t gone_ms;    /* what is left of it is killed then */
 };
 
 struct supervisor_link {
@@ -249,7 +256,29 @@ void supervisor_node_thaw(struct supervisor_node *n);
 #define SUPERVISOR_IMPAIR_TEXT_MAX 768u
 int supervisor_impair_text(const struct supervisor *s, uint32_t port, char *text, size_t size);
 const char *supervisor_node_state_name(const struct supervisor_node *n);
+/* Is there a process that answers questions? What an external node runs doesn't. */
+bool supervisor_node_answers(const struct supervisor_node *n);
+void supervisor_node_set_ready(struct supervisor_node *n, bool ready);
+/* A descriptor of its namespace, or -errno. */
+int supervisor_node_namespace(const struct supervisor_node *n);
+/* Keeps the process that netns_spawn gave n->pidfd for; 0, or -errno and it is gone. */
+int supervisor_node_adopt(struct supervisor_node *n, pid_t pid);
 void supervisor_write_pids(struct supervisor *s);
+
+/* supervisor_external.c */
+/* Makes the folders of external nodes with their files. 0, or -errno and the lab ends. */
+int supervisor_external_files(struct supervisor *s);
+int supervisor_external_spawn(struct supervisor_node *n);
+/* All that there is of its command. Returns how many processes were found; 0 only counts. */
+uint32_t supervisor_external_signal(struct supervisor_node *n, int signal_number);
+/* Its command is asked to end: kills it when it doesn't. */
+void supervisor_external_ending(struct supervisor_node *n);
+/* Its command has ended: so does what that left behind. */
+void supervisor_external_ended(struct supervisor_node *n);
+/* Takes what its command has said. */
+void supervisor_external_hear(struct supervisor_node *n);
+/* "code 1: what it said last" or "signal 9: ...". */
+void supervisor_external_why(const struct supervisor_node *n, char *text, size_t size);
 
 /* supervisor_job.c */
 struct supervisor_job *supervisor_job_new(struct supervisor *s, struct supervisor_client *client,
@@ -342,6 +371,8 @@ cJSON *supervisor_status_failed(struct supervisor *s);
 
 /* supervisor_log.c */
 int supervisor_log_open(struct supervisor *s);
+/* Something that a node said, for its log. */
+void supervisor_log_node(struct supervisor_node *n, const char *text, size_t size);
 void supervisor_log(struct supervisor *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

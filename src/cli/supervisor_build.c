@@ -14,6 +14,12 @@
 #define BURST_WALL_NS 250000ull /* the least quantum: a shaper may let go this much at once */
 #define RTO_MIN_MS    200ull    /* the kernel's own */
 
+/* One that is the node's own network. */
+static bool has_kernel(enum topo_role role)
+{
+	return role == TOPO_ROLE_HOST || role == TOPO_ROLE_EXTERNAL;
+}
+
 static enum netns_ns_kind kind_of(const struct topo_node *node)
 {
 	static const struct dsf_ip6 none;
@@ -100,7 +106,7 @@ static struct netns_link_end end_of(const struct supervisor *s, uint32_t port)
 		.name = p->name,
 		.mtu = s->topo->links[p->link].mtu,
 		.mac = p->mac,
-		.single_segment = role == TOPO_ROLE_HOST || role == TOPO_ROLE_EXTERNAL };
+		.single_segment = has_kernel(role) };
 }
 
 static int make_links(struct supervisor *s)
@@ -131,40 +137,61 @@ static int make_links(struct supervisor *s)
 	return 0;
 }
 
-/* A port of a host that carries its plane's prefix: the plane's first. */
+/* Where a port of a host, or of an external node, leads. */
+static uint32_t plane_of(const struct topo *t, uint32_t port)
+{
+	return t->nodes[t->ports[t->ports[port].peer].node].plane;
+}
+
+/* A port that carries its plane's prefix: the plane's first. */
 static bool first_of_plane(const struct topo *t, uint32_t port)
 {
 	const struct topo_port *p = &t->ports[port];
 
 	for (uint32_t i = t->nodes[p->node].first_port; i < port; i++)
-		if (t->ports[i].plane == p->plane && t->ports[i].prefix_length > 0)
+		if (plane_of(t, i) == plane_of(t, port) && t->ports[i].prefix_length > 0)
 			return false;
 	return true;
 }
 
-static void add_routes(struct supervisor *s, uint32_t port)
+static struct netns_route base_route(const struct supervisor *s, uint32_t port)
+{
+	uint64_t rtt_ms = s->topo->base_rtt_ns * s->topo->time_dilation / NS_PER_MS;
+
+	return (struct netns_route){ .ifindex = SUPERVISOR_IFINDEX_BASE + port,
+		.table = NETNS_ROUTE_TABLE_MAIN,
+		.target = s->topo->ports[port].address,
+		.rto_min_ms = rtt_ms >= RTO_MIN_MS / 2 ? (uint32_t)(2 * rtt_ms) : 0 };
+}
+
+/* fd5f:PP00::/24, the plane, by its first port. */
+static void add_plane_route(struct supervisor *s, uint32_t port)
 {
 	const struct topo_port *p = &s->topo->ports[port];
-	const struct dsf_ip6 *gateway = &s->topo->ports[p->peer].address;
-	uint64_t rtt_ms = s->topo->base_rtt_ns * s->topo->time_dilation / NS_PER_MS;
-	struct netns_route route = { .prefix_length = 64,
-		.ifindex = SUPERVISOR_IFINDEX_BASE + port,
-		.table = TABLE_BASE + p->number,
-		.target = p->address,
-		.rto_min_ms = rtt_ms >= RTO_MIN_MS / 2 ? (uint32_t)(2 * rtt_ms) : 0 };
+	struct netns_route route = base_route(s, port);
 
-	memset(route.target.bytes + 8, 0, 8);
-	netns_route_add(&s->batch, &route, port); /* its own subnet */
-	route.gateway = gateway;
-	route.prefix_length = 0;
-	netns_route_add(&s->batch, &route, port); /* everything else from its address */
 	if (!first_of_plane(s->topo, port))
 		return;
+	route.gateway = &s->topo->ports[p->peer].address;
 	route.source = &p->address;
-	route.table = NETNS_ROUTE_TABLE_MAIN;
-	route.prefix_length = 24; /* fd5f:PP00::/24, the plane */
+	route.prefix_length = 24;
 	memset(route.target.bytes + 3, 0, 13);
 	netns_route_add(&s->batch, &route, port);
+}
+
+/* What comes from the port's address goes out there. */
+static void add_port_routes(struct supervisor *s, uint32_t port)
+{
+	const struct topo_port *p = &s->topo->ports[port];
+	struct netns_route route = base_route(s, port);
+
+	route.table = TABLE_BASE + p->number;
+	route.prefix_length = 64;
+	memset(route.target.bytes + 8, 0, 8);
+	netns_route_add(&s->batch, &route, port); /* its own subnet */
+	route.gateway = &s->topo->ports[p->peer].address;
+	route.prefix_length = 0;
+	netns_route_add(&s->batch, &route, port); /* everything else */
 }
 
 static void add_shaper(struct supervisor *s, uint32_t port)
@@ -193,16 +220,21 @@ void supervisor_configure_port(struct supervisor *s, uint32_t port, bool first)
 	if (p->prefix_length == 0)
 		return;
 	netns_addr_add(&s->batch, ifindex, &p->address, p->prefix_length, port);
-	netns_addr_neighbor(&s->batch, ifindex, &peer->address, &peer->mac, port);
-	add_routes(s, port);
+	if (s->topo->nodes[p->node].role == TOPO_ROLE_HOST) {
+		netns_addr_neighbor(&s->batch, ifindex, &peer->address, &peer->mac, port);
+		add_port_routes(s, port);
+	}
+	if (!topo_has_command(&s->topo->nodes[p->node])) /* which has routes of its own */
+		add_plane_route(s, port);
 	if (!first)
 		return; /* rules and shapers stay while a port is down */
-	netns_route_rule(
-		&s->batch, &p->address, TABLE_BASE + p->number, TABLE_BASE + p->number, port);
+	if (s->topo->nodes[p->node].role == TOPO_ROLE_HOST)
+		netns_route_rule(&s->batch, &p->address, TABLE_BASE + p->number,
+			TABLE_BASE + p->number, port);
 	add_shaper(s, port);
 }
 
-/* All ports up, and hosts' kernels told what they need. */
+/* All ports up, and hosts' and external nodes' kernels told what they need. */
 static int set_up_ports(struct supervisor *s)
 {
 	const struct topo *t = s->topo;
@@ -215,7 +247,7 @@ static int set_up_ports(struct supervisor *s)
 		for (uint32_t p = 0; p < node->ports_count; p++)
 			netns_link_set(
 				&s->batch, SUPERVISOR_IFINDEX_BASE + node->first_port + p, true, p);
-		for (uint32_t p = 0; node->role == TOPO_ROLE_HOST && p < node->ports_count; p++)
+		for (uint32_t p = 0; has_kernel(node->role) && p < node->ports_count; p++)
 			supervisor_configure_port(s, node->first_port + p, true);
 		if (netns_batch_flush(&s->batch) < 0)
 			err = fail_netlink(s, node->name);
@@ -286,6 +318,7 @@ int supervisor_build(struct supervisor *s)
 		int (*fn)(struct supervisor *s);
 	} parts[] = {
 		{ "namespaces", make_namespaces },
+		{ "files", supervisor_external_files },
 		{ "links", make_links },
 		{ "ports", set_up_ports },
 		{ "monitors", watch_hosts },

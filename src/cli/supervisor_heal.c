@@ -172,7 +172,7 @@ static void tell_end(struct supervisor *s, uint32_t port)
 {
 	struct supervisor_node *n = &s->nodes[s->topo->ports[port].node];
 
-	if (n->state == SUPERVISOR_NODE_ALIVE)
+	if (supervisor_node_answers(n))
 		supervisor_node_impair(n, port); /* others are told when they start */
 }
 
@@ -205,7 +205,7 @@ static bool heal_node(struct supervisor *s, struct supervisor_heal *heal)
 
 	if (n->state == SUPERVISOR_NODE_FROZEN) {
 		supervisor_node_thaw(n);
-	} else if (n->pid != 0 && n->pid == heal->pid) {
+	} else if ((n->pid != 0 && n->pid == heal->pid) || n->leaving) {
 		heal->at_ms = supervisor_clock_ms() + ENDING_MS; /* it is still ending */
 		return true;
 	} else if (n->pid == 0) {

@@ -91,8 +91,10 @@ void supervisor_job_ask(struct supervisor_job *job, struct supervisor_node *n, c
 
 	if (answer == NULL)
 		return;
-	if (n->state != SUPERVISOR_NODE_ALIVE || n->control.fd < 0)
-		why = supervisor_node_state_name(n);
+	if (!supervisor_node_answers(n) || n->control.fd < 0)
+		why = n->s->topo->nodes[n->index].role == TOPO_ROLE_EXTERNAL
+			      ? "an external node answers no questions"
+			      : supervisor_node_state_name(n);
 	request = why == NULL ? calloc(1, sizeof(*request)) : NULL;
 	if (why == NULL)
 		why = request == NULL ? "out of memory" : put_request(n, members, size);

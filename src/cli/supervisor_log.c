@@ -79,6 +79,12 @@ static void remember_line(struct supervisor_node *n, const char *text, size_t si
 	n->last_line[end - start] = '\0';
 }
 
+void supervisor_log_node(struct supervisor_node *n, const char *text, size_t size)
+{
+	append(n->s, n->s->topo->nodes[n->index].name, &n->log_bytes, text, size);
+	remember_line(n, text, size);
+}
+
 static void hear(struct supervisor *s, pid_t pid, const char *text, size_t size)
 {
 	for (uint32_t i = 0; s->nodes != NULL && i < s->topo->nodes_count; i++) {
@@ -86,8 +92,7 @@ static void hear(struct supervisor *s, pid_t pid, const char *text, size_t size)
 
 		if (n->pid != pid)
 			continue;
-		append(s, s->topo->nodes[i].name, &n->log_bytes, text, size);
-		remember_line(n, text, size);
+		supervisor_log_node(n, text, size);
 		return;
 	}
 	append(s, "supervisor", &s->log_bytes, text, size); /* a child of a node */

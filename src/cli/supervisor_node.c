@@ -19,16 +19,30 @@ static const struct topo_node *node_of(const struct supervisor_node *n)
 	return &n->s->topo->nodes[n->index];
 }
 
+static bool is_external(const struct supervisor_node *n)
+{
+	return node_of(n)->role == TOPO_ROLE_EXTERNAL;
+}
+
+bool supervisor_node_answers(const struct supervisor_node *n)
+{
+	return n->state == SUPERVISOR_NODE_ALIVE && !is_external(n);
+}
+
 const char *supervisor_node_state_name(const struct supervisor_node *n)
 {
+	bool external = is_external(n);
+
 	switch (n->state) {
 	case SUPERVISOR_NODE_EXTERNAL: return "external";
 	case SUPERVISOR_NODE_NONE: return "starting";
 	case SUPERVISOR_NODE_ALIVE:
+		if (external)
+			return n->ready ? "running" : "starting";
 		return n->ready ? "ready" : n->was_ready ? "degraded" : "starting";
 	case SUPERVISOR_NODE_FROZEN: return "frozen";
 	case SUPERVISOR_NODE_STOPPED: return "stopped";
-	case SUPERVISOR_NODE_DEAD: return "dead";
+	case SUPERVISOR_NODE_DEAD: return external ? "exited" : "dead";
 	}
 	return "unknown";
 }
@@ -36,7 +50,7 @@ const char *supervisor_node_state_name(const struct supervisor_node *n)
 /* Namespaces. */
 
 /* The node's namespace by name, but only the one that we made. */
-static int open_namespace(const struct supervisor_node *n)
+int supervisor_node_namespace(const struct supervisor_node *n)
 {
 	char name[NETNS_NS_NAME_MAX + 1];
 	struct stat status;
@@ -70,7 +84,7 @@ static void leave(struct visit *v)
 /* Goes into the node's namespace with the batch of s; 0, or -errno and we are home. */
 static int visit(struct supervisor_node *n, struct visit *v)
 {
-	int fd = open_namespace(n);
+	int fd = supervisor_node_namespace(n);
 	int err;
 
 	*v = (struct visit){ -1, -1 };
@@ -120,7 +134,8 @@ static bool port_wanted(const struct supervisor_node *n, uint32_t port)
 {
 	uint32_t link = n->s->topo->ports[port].link;
 
-	if (n->state == SUPERVISOR_NODE_STOPPED || n->state == SUPERVISOR_NODE_DEAD)
+	if ((n->state == SUPERVISOR_NODE_STOPPED || n->state == SUPERVISOR_NODE_DEAD) &&
+		!is_external(n))
 		return false; /* a dead box has no light */
 	return !n->s->links[link].down || break_port(n->s->topo, link) != port;
 }
@@ -227,7 +242,7 @@ int supervisor_node_watch_ports(struct supervisor_node *n)
 
 /* The process's end. */
 
-static void change_ready(struct supervisor_node *n, bool ready)
+void supervisor_node_set_ready(struct supervisor_node *n, bool ready)
 {
 	if (n->ready == ready)
 		return;
@@ -243,10 +258,21 @@ static void close_control(struct supervisor_node *n, const char *why)
 	supervisor_node_requests_fail(n, why);
 }
 
+/* `up` has to fail. */
+static void fail_up(struct supervisor_node *n)
+{
+	const char *said = n->last_line[0] != '\0' ? n->last_line : "it said nothing";
+
+	if (is_external(n) && n->exit_code == 0)
+		said = "it has to stay in the foreground";
+	supervisor_fail(n->s, CLI_FAILED, "%s: its %s ended with %s %d: %s", node_of(n)->name,
+		is_external(n) ? "command" : "process", n->exit_code > 128 ? "signal" : "code",
+		n->exit_code > 128 ? n->exit_code - 128 : n->exit_code, said);
+}
+
 static void tell_end(struct supervisor_node *n)
 {
 	const char *name = node_of(n)->name;
-	const char *said = n->last_line[0] != '\0' ? n->last_line : "it said nothing";
 
 	if (n->exit_code > 128)
 		supervisor_log(n->s, "%s: process %d ended by signal %d", name, (int)n->pid,
@@ -255,9 +281,7 @@ static void tell_end(struct supervisor_node *n)
 		supervisor_log(
 			n->s, "%s: process %d ended with code %d", name, (int)n->pid, n->exit_code);
 	if (n->s->phase < SUPERVISOR_RUNNING)
-		supervisor_fail(n->s, CLI_FAILED, "%s: its process ended with %s %d: %s", name,
-			n->exit_code > 128 ? "signal" : "code",
-			n->exit_code > 128 ? n->exit_code - 128 : n->exit_code, said);
+		fail_up(n);
 	supervisor_event_process(n, n->stop_asked ? "stopped" : "died");
 }
 
@@ -270,11 +294,12 @@ static void reap(void *user, uint32_t events)
 	if (waitid(P_PIDFD, (id_t)n->pidfd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
 		return;
 	n->s->log_source.fn(n->s->log_source.user, EPOLLIN); /* its last words come first */
+	supervisor_external_hear(n);
 	n->exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 	close(n->pidfd);
 	n->pidfd = -1;
 	close_control(n, "its process has ended");
-	change_ready(n, false);
+	supervisor_node_set_ready(n, false);
 	if (n->started)
 		n->s->started_count--;
 	n->started = false;
@@ -283,7 +308,10 @@ static void reap(void *user, uint32_t events)
 	n->pid = 0;
 	if (n->s->phase == SUPERVISOR_ENDING)
 		return;
-	(void)supervisor_node_ports(n);
+	if (is_external(n))
+		supervisor_external_ended(n);
+	else
+		(void)supervisor_node_ports(n);
 	supervisor_write_pids(n->s);
 }
 
@@ -311,7 +339,7 @@ static void hear_event(
 	} else if (json_span_is(event, "ready")) {
 		struct json_span ready = json_span_get(line, size, "ready");
 
-		change_ready(n, ready.size == 4 && memcmp(ready.at, "true", 4) == 0);
+		supervisor_node_set_ready(n, ready.size == 4 && memcmp(ready.at, "true", 4) == 0);
 	}
 	supervisor_event_relay(n, line);
 }
@@ -418,14 +446,41 @@ static pid_t spawn_at(struct supervisor_node *n, int ns_fd, int control_fd)
 	return pid;
 }
 
+static void abandon(struct supervisor_node *n)
+{
+	(void)netns_pidfd_kill(n->pidfd, SIGKILL);
+	(void)waitpid(n->pid, NULL, 0);
+	close(n->pidfd);
+	n->pidfd = -1;
+	n->pid = 0;
+}
+
+int supervisor_node_adopt(struct supervisor_node *n, pid_t pid)
+{
+	int err;
+
+	n->pid = pid;
+	n->start_time = netns_spawn_start_time(pid);
+	n->state = SUPERVISOR_NODE_ALIVE;
+	n->stop_asked = n->was_ready = n->ending = false;
+	n->last_line[0] = '\0';
+	n->pidfd_source = (struct supervisor_source){ reap, n };
+	err = supervisor_watch(n->s, n->pidfd, &n->pidfd_source, EPOLLIN);
+	if (err < 0)
+		abandon(n);
+	return err;
+}
+
 int supervisor_node_spawn(struct supervisor_node *n)
 {
 	int ends[2], ns_fd, err;
 	pid_t pid = 0;
 
+	if (is_external(n))
+		return supervisor_external_spawn(n);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
-	ns_fd = open_namespace(n);
+	ns_fd = supervisor_node_namespace(n);
 	err = ns_fd < 0 ? ns_fd
 			: channel_open(&n->control, ends[0], SUPERVISOR_ANSWER_BYTES_MAX,
 				  SUPERVISOR_REQUEST_BYTES_MAX);
@@ -441,24 +496,15 @@ int supervisor_node_spawn(struct supervisor_node *n)
 		n->control.fd = -1;
 		return err;
 	}
-	n->pid = pid;
-	n->start_time = netns_spawn_start_time(pid);
-	n->state = SUPERVISOR_NODE_ALIVE;
-	n->stop_asked = n->was_ready = n->ending = false;
-	n->last_line[0] = '\0';
 	n->control_source = (struct supervisor_source){ control, n };
-	n->pidfd_source = (struct supervisor_source){ reap, n };
-	err = supervisor_watch(n->s, n->control.fd, &n->control_source, EPOLLIN);
-	if (err == 0)
-		err = supervisor_watch(n->s, n->pidfd, &n->pidfd_source, EPOLLIN);
-	if (err < 0) {
-		supervisor_node_signal(n, SIGKILL);
-		(void)waitpid(pid, NULL, 0);
-		channel_close(&n->control);
-		close(n->pidfd);
-		n->pidfd = -1;
-		n->pid = 0;
+	err = supervisor_node_adopt(n, pid);
+	if (err == 0) {
+		err = supervisor_watch(n->s, n->control.fd, &n->control_source, EPOLLIN);
+		if (err < 0)
+			abandon(n);
 	}
+	if (err < 0)
+		channel_close(&n->control);
 	return err;
 }
 
@@ -482,6 +528,8 @@ void supervisor_node_signal(struct supervisor_node *n, int signal_number)
 {
 	if (n->pidfd >= 0)
 		(void)netns_pidfd_kill(n->pidfd, signal_number);
+	if (n->pidfd >= 0 && is_external(n))
+		(void)supervisor_external_signal(n, signal_number);
 }
 
 /* Impairments. */
@@ -514,12 +562,14 @@ void supervisor_node_impair(struct supervisor_node *n, uint32_t port)
 
 void supervisor_node_thaw(struct supervisor_node *n)
 {
-	struct supervisor_job *job =
-		supervisor_job_new(n->s, NULL, NULL, SUPERVISOR_ANSWER_MS, impaired);
+	struct supervisor_job *job;
 
 	supervisor_event_process(n, "thawed");
 	supervisor_node_signal(n, SIGCONT);
 	n->state = SUPERVISOR_NODE_ALIVE;
+	if (is_external(n))
+		return;
+	job = supervisor_job_new(n->s, NULL, NULL, SUPERVISOR_ANSWER_MS, impaired);
 	/* What was asked while it couldn't hear. */
 	for (uint32_t i = 0; job != NULL && i < node_of(n)->ports_count; i++)
 		ask_impair(job, n, node_of(n)->first_port + i);

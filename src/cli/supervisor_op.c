@@ -353,7 +353,7 @@ static void tell_ends(const struct request *r, uint32_t link, bool drains)
 		char text[SUPERVISOR_IMPAIR_TEXT_MAX];
 		int size = supervisor_impair_text(r->s, ports[end], text, sizeof(text));
 
-		if (r->s->nodes[p->node].state != SUPERVISOR_NODE_EXTERNAL)
+		if (r->s->topo->nodes[p->node].role != TOPO_ROLE_EXTERNAL)
 			supervisor_job_ask(
 				job, &r->s->nodes[p->node], "impair", text, (size_t)size);
 		if (drains && !p->ethernet)
@@ -558,7 +558,9 @@ static void op_drain(const struct request *r)
 
 static bool process_ended(struct supervisor_job *job)
 {
-	return job->s->nodes[job->node].pid == 0;
+	const struct supervisor_node *n = &job->s->nodes[job->node];
+
+	return n->pid == 0 && !n->leaving;
 }
 
 /* Ready, and the others that it kept from being so, where nothing else does. */
@@ -629,7 +631,7 @@ static void old_ended(struct supervisor_job *job)
 	struct request r = { .client = job->client, .s = job->s, .id = job->id };
 	struct supervisor_node *n = &job->s->nodes[job->node];
 
-	if (n->pid == 0)
+	if (process_ended(job))
 		run_process(&r, n);
 	else
 		process_done(job);
@@ -650,6 +652,8 @@ static void end_process(struct supervisor_node *n, int signal_number)
 	supervisor_node_signal(n, signal_number);
 	if (n->state == SUPERVISOR_NODE_FROZEN) /* it must run to hear */
 		supervisor_node_signal(n, SIGCONT);
+	if (n->s->topo->nodes[n->index].role == TOPO_ROLE_EXTERNAL)
+		supervisor_external_ending(n);
 }
 
 static void stop_process(const struct request *r, struct supervisor_node *n, int signal_number)
@@ -675,7 +679,7 @@ static void op_process(const struct request *r)
 		return;
 	if (n->state == SUPERVISOR_NODE_EXTERNAL) {
 		supervisor_client_wrong(r->client, r->id,
-			"%s: an external node has no process of ours",
+			"%s: an external node without a command has no process",
 			r->s->topo->nodes[n->index].name);
 	} else if (json_span_is(action, "start")) {
 		(void)supervisor_heal_node(r->s, n, &(struct supervisor_term){ .for_ms = 0 });

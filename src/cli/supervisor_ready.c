@@ -49,7 +49,7 @@ static void become_running(struct supervisor *s)
 		return;
 	}
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
-		if (s->nodes[i].state == SUPERVISOR_NODE_ALIVE)
+		if (supervisor_node_answers(&s->nodes[i]))
 			supervisor_job_ask(
 				job, &s->nodes[i], "fidelity", members, sizeof(members) - 1);
 }
@@ -132,7 +132,7 @@ static void time_over(struct supervisor *s)
 		return;
 	}
 	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
-		if (s->nodes[i].state == SUPERVISOR_NODE_ALIVE && !s->nodes[i].ready)
+		if (supervisor_node_answers(&s->nodes[i]) && !s->nodes[i].ready)
 			supervisor_job_ask(
 				job, &s->nodes[i], "ready", members, sizeof(members) - 1);
 }

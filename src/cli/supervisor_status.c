@@ -59,7 +59,7 @@ struct supervisor_job *supervisor_status_ask(struct supervisor *s, struct superv
 	bool ports = !all_ready(s);
 
 	for (uint32_t i = 0; job != NULL && i < s->topo->nodes_count; i++) {
-		if (s->nodes[i].state != SUPERVISOR_NODE_ALIVE)
+		if (!supervisor_node_answers(&s->nodes[i]))
 			continue;
 		supervisor_job_ask(
 			job, &s->nodes[i], "fidelity", ASK_FIDELITY, strlen(ASK_FIDELITY));
@@ -67,6 +67,19 @@ struct supervisor_job *supervisor_status_ask(struct supervisor *s, struct superv
 			supervisor_job_ask(job, &s->nodes[i], "port", ASK_PORTS, strlen(ASK_PORTS));
 	}
 	return job;
+}
+
+/* How an external node's command ended. */
+static void add_end(const struct supervisor_node *n, cJSON *node)
+{
+	char why[sizeof(n->last_line) + 32];
+
+	if (n->s->topo->nodes[n->index].role != TOPO_ROLE_EXTERNAL ||
+		(n->state != SUPERVISOR_NODE_DEAD && n->state != SUPERVISOR_NODE_STOPPED))
+		return;
+	supervisor_external_why(n, why, sizeof(why));
+	cJSON_AddNumberToObject(node, "exit_code", n->exit_code);
+	cJSON_AddStringToObject(node, "why", why);
 }
 
 /* True: a switch is cut off. */
@@ -95,6 +108,7 @@ static bool add_nodes(const struct supervisor *s, cJSON *status)
 		if (cut_off)
 			cJSON_AddBoolToObject(node, "cut_off", true);
 		any = any || cut_off;
+		add_end(n, node);
 		cJSON_AddItemToArray(nodes, node);
 	}
 	return any;
@@ -155,6 +169,8 @@ static uint8_t *port_states(struct supervisor_job *job)
 	for (uint32_t i = 0; ports != NULL && i < s->topo->ports_count; i++) {
 		const struct supervisor_node *n = &s->nodes[s->topo->ports[i].node];
 
+		if (s->topo->nodes[n->index].role == TOPO_ROLE_EXTERNAL)
+			continue; /* its ports are up, whatever it runs */
 		if (n->state == SUPERVISOR_NODE_DEAD || n->state == SUPERVISOR_NODE_STOPPED)
 			ports[i] = PORT_DEAD;
 		else if (n->ready)
@@ -243,7 +259,9 @@ static cJSON *make(
 	cJSON_AddItemToObject(status, "sessions", lab_status_sessions());
 	cJSON_AddItemToObject(status, "fidelity", fidelity_json(f, s->topo));
 	if (state == NULL)
-		state = none_down && !cut_off && all_ready(s) ? "ready" : "degraded";
+		state = none_down && !cut_off && strcmp(supervisor_state_name(s), "ready") == 0
+				? "ready"
+				: "degraded";
 	state_item = cJSON_CreateString(state);
 	cJSON_ReplaceItemInObjectCaseSensitive(status, "state", state_item);
 	return status;
