@@ -8,7 +8,9 @@
 #include "fabric/cell.h"
 #include "metaroce/wire.h"
 #include "netns/netns.h"
+#include "node/edge.h"
 #include "node/host.h"
+#include "topo/bgp.h"
 #include "topo/memory.h"
 #include "uring/files.h"
 #include "uring/guard.h"
@@ -21,7 +23,7 @@
 #define OTHER_FILES        2u /* than ports: the TUN device, the control socket */
 #define NS_PER_100_MS      (100 * NS_PER_MS)
 
-enum buffer_group { GROUP_TRAINS, GROUP_PACKETS };
+enum buffer_group { GROUP_TRAINS, GROUP_PACKETS, GROUP_STREAMS };
 
 /* A peer that holds what it sends for the link's delay. */
 static bool is_ours(enum topo_role role)
@@ -52,10 +54,11 @@ struct uring_port_config uring_setup_port(
 	return c;
 }
 
-/* Buffers fit the largest MTU among the node's links of that kind; 0: it has none. */
+/* Buffers fit the largest MTU among the node's links of that kind, and its host port's; 0: it has
+ * none. */
 static uint32_t buffer_size(const struct uring_process *p, bool ethernet)
 {
-	uint32_t mtu = 0, overhead;
+	uint32_t mtu = ethernet && topo_is_routed(p->self) ? NODE_INBAND_MTU : 0, overhead;
 
 	for (uint32_t i = 0; i < p->self->ports_count; i++) {
 		const struct topo_port *port = topo_node_port(p->topo, p->self, i);
@@ -112,11 +115,6 @@ static int open_port(struct uring_process *p, uint32_t number)
 	return err;
 }
 
-static bool is_routed(const struct topo_node *n)
-{
-	return !dsf_ip6_is_unspecified(&n->loopback);
-}
-
 static int open_ports(struct uring_process *p)
 {
 	uint32_t count = p->self->ports_count;
@@ -129,7 +127,7 @@ static int open_ports(struct uring_process *p)
 		p->ports[i].fd = -1;
 	for (; p->ports_count < count && err == 0; p->ports_count++)
 		err = open_port(p, p->ports_count);
-	if (err == 0 && is_routed(p->self)) {
+	if (err == 0 && topo_is_routed(p->self)) {
 		err = uring_tun_open(
 			&p->ports[count], count, p->topo, p->self, &p->loop, &p->packets);
 		if (err < 0)
@@ -155,6 +153,33 @@ static void drain(struct uring_process *p)
 			(void)node_command(p->node, &command, p->now);
 }
 
+static bool speaks_bgp(const struct uring_process *p)
+{
+	struct topo_bgp_walk walk = { 0 };
+	struct topo_bgp_peer peer;
+
+	return topo_bgp_next(p->topo, p->config.index, &walk, &peer);
+}
+
+/* Where the node has neighbours. BGP comes to the addresses of all ports, so we listen at ::. */
+static int open_streams(struct uring_process *p)
+{
+	static const struct dsf_ip6 everywhere;
+	struct topo_bgp_walk walk = { 0 };
+	struct topo_bgp_peer peer;
+	int err = 0;
+
+	if (speaks_bgp(p))
+		err = uring_streams_open(
+			&p->streams, &p->loop, &topo_memory, p->node, GROUP_STREAMS, &everywhere);
+	while (err == 0 && topo_bgp_next(p->topo, p->config.index, &walk, &peer))
+		if (peer.given != NULL && peer.given->md5[0] != '\0')
+			err = uring_streams_key(&p->streams, &peer.address, peer.given->md5);
+	if (err < 0)
+		log_err("streams: %s", uring_err_text(err));
+	return err;
+}
+
 static int open_node(struct uring_process *p)
 {
 	uint32_t dilation = p->topo->time_dilation;
@@ -165,6 +190,8 @@ static int open_node(struct uring_process *p)
 		.trace = &p->trace,
 		.seed = p->topo->seed,
 		.control_dilation = dilation,
+		.streams = speaks_bgp(p),
+		.promised = true, /* no FSDB yet */
 		/* Noise of a live machine must not look like silence or loss. */
 		.reach_refresh_min_ns = URING_REFRESH_MIN_WALL_NS / dilation,
 		.reassembly_min_ns = 3 * NS_PER_100_MS / dilation,
@@ -298,6 +325,8 @@ int uring_setup_open(struct uring_process *p, const struct uring_node_config *co
 	if (err == 0)
 		err = open_ports(p);
 	if (err == 0)
+		err = open_streams(p);
+	if (err == 0)
 		err = open_watches(p);
 	if (err < 0)
 		uring_setup_close(p);
@@ -331,6 +360,7 @@ void uring_setup_close(struct uring_process *p)
 {
 	/* The ring goes first: it may still hold entries that point into what follows. */
 	uring_loop_close(&p->loop);
+	uring_streams_close(&p->streams);
 	close_ports(p);
 	free(p->ports);
 	p->ports = NULL;
