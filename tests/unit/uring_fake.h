@@ -299,6 +299,7 @@ static void fake_topo_init(
 	}
 	f->nodes[0] = (struct topo_node){ .name = "device", .role = role };
 	f->nodes[0].ports_count = (uint32_t)strlen(kinds);
+	f->nodes[0].bgp = f->nodes[1].bgp = TOPO_NONE;
 	if (!topo_is_fabric_node(role)) /* they route nothing, and have no host port */
 		f->nodes[0].loopback =
 			(struct dsf_ip6){ { 0xfd, 0x5f, 0, 0, 0, 0, 0xff, 0, [15] = 1 } };
