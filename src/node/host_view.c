@@ -164,6 +164,8 @@ void node_host_view(const struct node_host *h, enum node_query query, uint32_t f
 	case NODE_QUERY_NDP:
 	case NODE_QUERY_FSDB_SESSION:
 	case NODE_QUERY_FSDB:
+	case NODE_QUERY_BGP_PEER:
+	case NODE_QUERY_BGP_TABLE:
 	case NODE_QUERY_ROUTE: break;
 	}
 }
