@@ -38,6 +38,7 @@ UNIT_TESTS += tests/unit/fabric_packet
 UNIT_TESTS += tests/unit/fabric_port
 UNIT_TESTS += tests/unit/fabric_pressure
 UNIT_TESTS += tests/unit/fabric_reach
+UNIT_TESTS += tests/unit/fabric_reach_cell
 UNIT_TESTS += tests/unit/fabric_reasm
 UNIT_TESTS += tests/unit/fabric_spray
 UNIT_TESTS += tests/unit/fabric_voq
@@ -146,6 +147,9 @@ SIM_TESTS += tests/sim/fabric_random
 tests_sim_fabric_random_SOURCES = tests/sim/fabric_random.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_idle
 tests_sim_fabric_idle_SOURCES = tests/sim/fabric_idle.c $(FABRIC_SIM_SOURCES)
+SIM_TESTS += tests/sim/fabric_resort
+tests_sim_fabric_resort_SOURCES = tests/sim/fabric_resort.c $(FABRIC_SIM_SOURCES)
+tests_sim_fabric_resort_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fabric_spray_next
 SIM_TESTS += tests/sim/fabric_repeat
 tests_sim_fabric_repeat_SOURCES = tests/sim/fabric_repeat.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_load

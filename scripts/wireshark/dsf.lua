@@ -63,11 +63,16 @@ local f = {
 	payload = ProtoField.bytes("dsf.cell.payload", "Payload"),
 
 	reach_first = ProtoField.uint16("dsf.reach.first", "First switch"),
-	reach_switches = ProtoField.uint16("dsf.reach.switches", "Switches in the bitmap"),
+	reach_drained = ProtoField.bool("dsf.reach.drained", "The sender's end is drained", 16, nil, 0x8000),
+	reach_has_withheld = ProtoField.bool("dsf.reach.has_withheld", "Withheld follow", 16, nil, 0x4000),
+	reach_has_resort = ProtoField.bool("dsf.reach.has_resort", "Last resorts follow", 16, nil, 0x2000),
+	reach_switches = ProtoField.uint16("dsf.reach.switches", "Switches in each bitmap", base.DEC, nil, 0x1fff),
 	reach_bitmap = ProtoField.bytes("dsf.reach.bitmap", "Bitmap"),
 	reach_switch = ProtoField.uint16("dsf.reach.switch", "Reaches switch"),
 	reach_withheld_bitmap = ProtoField.bytes("dsf.reach.withheld_bitmap", "Withheld"),
 	reach_withheld = ProtoField.uint16("dsf.reach.withheld", "Withholds switch"),
+	reach_resort_bitmap = ProtoField.bytes("dsf.reach.resort_bitmap", "Last resorts"),
+	reach_resort = ProtoField.uint16("dsf.reach.resort", "Last resort for switch"),
 
 	inner_target_mac = ProtoField.ether("dsf.inner.target_mac", "Packet: target MAC"),
 	inner_source_mac = ProtoField.ether("dsf.inner.source_mac", "Packet: source MAC"),
@@ -146,27 +151,39 @@ local function add_reach(tree, payload)
 		malformed(tree, "Reachability cell without its header")
 		return
 	end
-	local first, switches = payload(0, 2):uint(), payload(2, 2):uint()
-	local bytes = math.floor((switches + 7) / 8)
+	local first, flags = payload(0, 2):uint(), payload(2, 2):uint()
+	local switches = bit.band(flags, 0x1fff)
+	local bytes, at = math.floor((switches + 7) / 8), 4
+	local sets = {
+		{ 0, f.reach_bitmap, f.reach_switch, " switches reached" },
+		{ 0x4000, f.reach_withheld_bitmap, f.reach_withheld, " withheld" },
+		{ 0x2000, f.reach_resort_bitmap, f.reach_resort, " by last resort" },
+	}
 
 	tree:add(f.reach_first, payload(0, 2))
+	tree:add(f.reach_drained, payload(2, 2))
+	tree:add(f.reach_has_withheld, payload(2, 2))
+	tree:add(f.reach_has_resort, payload(2, 2))
 	tree:add(f.reach_switches, payload(2, 2))
-	if bytes > payload:len() - 4 then
-		malformed(tree, "Bitmap runs past the end of its cell")
-		return
-	end
-	if bytes == 0 then
+	if bit.band(flags, 0x8000) ~= 0 then
 		tree:append_text(", drained")
-		return
 	end
-	local count = add_switches(tree, payload, 4, first, switches, f.reach_bitmap, f.reach_switch)
-	tree:append_text(", " .. count .. " switches reached")
-	if payload:len() < 4 + 2 * bytes then
-		return
+	for _, set in ipairs(sets) do
+		if set[1] == 0 or bit.band(flags, set[1]) ~= 0 then
+			if at + bytes > payload:len() then
+				malformed(tree, "Bitmap runs past the end of its cell")
+				return
+			end
+			if bytes > 0 then
+				local count = add_switches(tree, payload, at, first, switches, set[2], set[3])
+				tree:append_text(", " .. count .. set[4])
+			end
+			at = at + bytes
+		end
 	end
-	count = add_switches(tree, payload, 4 + bytes, first, switches, f.reach_withheld_bitmap,
-		f.reach_withheld)
-	tree:append_text(", " .. count .. " withheld")
+	if at < payload:len() then
+		malformed(tree, "Bytes behind the last bitmap")
+	end
 end
 
 local function add_flags(tree, cell)

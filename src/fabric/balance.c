@@ -267,16 +267,14 @@ static const uint64_t *keep(
 	return g->kept;
 }
 
-/* Live links by which traffic to destination comes in, in whatever group. */
-static void find_inputs(
-	const struct fabric_balance *b, uint32_t destination, bool upwards, uint64_t *inputs)
+void fabric_balance_inputs(const struct fabric_balance *b, uint32_t destination, bool upwards,
+	const uint64_t *ports, uint64_t *inputs)
 {
-	uint32_t behind = b->behind[destination];
-	const uint64_t *not = behind == FABRIC_BALANCE_NONE ? NULL : b->groups[behind].members;
+	const uint64_t *not = fabric_balance_behind(b, destination);
 	bool leaf = b->tier == FABRIC_TIER_LEAF;
 
 	for (uint32_t w = 0; w < b->port_words; w++) {
-		inputs[w] = b->live[w];
+		inputs[w] = ports[w];
 		if (leaf && !upwards)
 			inputs[w] &= b->groups[GROUP_DOWN].members[w];
 		if (not != NULL)
@@ -304,7 +302,7 @@ void fabric_balance_tell(
 {
 	uint64_t out = b->out[destination];
 
-	find_inputs(b, destination, upwards, may);
+	fabric_balance_inputs(b, destination, upwards, b->live, may);
 	memcpy(told, may, ports_size(b));
 	if (out == 0)
 		memset(told, 0, ports_size(b));

@@ -117,6 +117,19 @@ void fabric_balance_heard(
 void fabric_balance_tell(struct fabric_balance *b, uint32_t destination, bool upwards,
 	uint64_t *told, uint64_t *may);
 
+/* Of the ports of a set those by which traffic to destination comes in, in whatever group. */
+void fabric_balance_inputs(const struct fabric_balance *b, uint32_t destination, bool upwards,
+	const uint64_t *ports, uint64_t *inputs);
+
+/* The ports that lead down to destination; NULL: none does. */
+static inline const uint64_t *fabric_balance_behind(
+	const struct fabric_balance *b, uint32_t destination)
+{
+	uint32_t behind = b->behind[destination];
+
+	return behind == FABRIC_BALANCE_NONE ? NULL : b->groups[behind].members;
+}
+
 /* Is destination told like no other, whatever happens? */
 static inline bool fabric_balance_alone(const struct fabric_balance *b, uint32_t destination)
 {

@@ -25,9 +25,7 @@
  *          20 packet sequence 4  24 packet size 2  26 packet bytes present 2  28 epoch 4
  *          32 payload
  *   request and grant: 2 epoch 4, 20 waiting bytes 4 (request), 24 total bytes 8, no payload
- *   reachability: payload: 0 first switch 2  2 switches 2  4 bitmap of what is reached, bit i of
- *          byte i/8 is switch first + i; behind it, unless empty, one of what is withheld
- *          (reach.h). No switches: the sender's end of the link is drained
+ *   reachability: payload: reach_cell.h
  *
  * "Present" is less than "size" in the simulator only, where payload is carried by name.
  */

@@ -4,7 +4,6 @@
 
 #define SWITCHES_MAX 16384u /* as topo/model.h; a set on the stack */
 #define PORTS_MAX    FABRIC_REACH_PORTS_MAX
-#define BITMAP_AT    4u /* in a reachability cell's payload */
 
 static size_t table_size(const struct fabric_reach *r)
 {
@@ -57,14 +56,20 @@ static int allocate(struct fabric_reach *r)
 	r->changed = dsf_memory_new(r->memory, set_size(r));
 	r->stale = dsf_memory_new(r->memory, set_size(r));
 	r->cut = dsf_memory_new(r->memory, set_size(r));
+	r->resorts = dsf_memory_new(r->memory, set_size(r));
+	r->resorts_count = dsf_memory_new(r->memory, r->switches_count * sizeof(*r->resorts_count));
+	r->resort_told = dsf_memory_new(r->memory, set_size(r));
+	r->live = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
 	r->active = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
 	r->down = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
 	r->wants = dsf_memory_new(r->memory, r->port_words * sizeof(uint64_t));
 	return r->ports == NULL || r->by_destination == NULL || r->direct == NULL ||
 			       r->any == NULL || r->unbalanced == NULL ||
 			       r->unbalanced_count == NULL || r->changed == NULL ||
-			       r->stale == NULL || r->cut == NULL || r->active == NULL ||
-			       r->down == NULL || r->wants == NULL
+			       r->stale == NULL || r->cut == NULL || r->resorts == NULL ||
+			       r->resorts_count == NULL || r->resort_told == NULL ||
+			       r->live == NULL || r->active == NULL || r->down == NULL ||
+			       r->wants == NULL
 		       ? -DSF_E_NOMEM
 		       : 0;
 }
@@ -125,8 +130,10 @@ int fabric_reach_init(struct fabric_reach *r, const struct dsf_memory *memory,
 void fabric_reach_close(struct fabric_reach *r)
 {
 	fabric_balance_close(&r->balance);
-	for (uint32_t i = 0; r->ports != NULL && i < r->ports_count; i++)
+	for (uint32_t i = 0; r->ports != NULL && i < r->ports_count; i++) {
 		dsf_memory_delete(r->memory, r->ports[i].told, 2 * set_size(r));
+		dsf_memory_delete(r->memory, r->ports[i].resort, set_size(r));
+	}
 	dsf_memory_delete(r->memory, r->ports, r->ports_count * sizeof(*r->ports));
 	dsf_memory_delete(r->memory, r->by_destination, table_size(r));
 	dsf_memory_delete(r->memory, r->direct, set_size(r));
@@ -137,6 +144,11 @@ void fabric_reach_close(struct fabric_reach *r)
 	dsf_memory_delete(r->memory, r->changed, set_size(r));
 	dsf_memory_delete(r->memory, r->stale, set_size(r));
 	dsf_memory_delete(r->memory, r->cut, set_size(r));
+	dsf_memory_delete(r->memory, r->resorts, set_size(r));
+	dsf_memory_delete(
+		r->memory, r->resorts_count, r->switches_count * sizeof(*r->resorts_count));
+	dsf_memory_delete(r->memory, r->resort_told, set_size(r));
+	dsf_memory_delete(r->memory, r->live, r->port_words * sizeof(uint64_t));
 	dsf_memory_delete(r->memory, r->active, r->port_words * sizeof(uint64_t));
 	dsf_memory_delete(r->memory, r->down, r->port_words * sizeof(uint64_t));
 	dsf_memory_delete(r->memory, r->wants, r->port_words * sizeof(uint64_t));
@@ -144,6 +156,8 @@ void fabric_reach_close(struct fabric_reach *r)
 	dsf_memory_delete(r->memory, r->withheld_ports, table_size(r));
 	dsf_memory_delete(r->memory, r->tell, tell_size(r));
 	dsf_memory_delete(r->memory, r->withhold, tell_size(r));
+	dsf_memory_delete(r->memory, r->resort_ports, table_size(r));
+	dsf_memory_delete(r->memory, r->resort, tell_size(r));
 	memset(r, 0, sizeof(*r));
 }
 
@@ -180,10 +194,23 @@ static bool any_of(const uint64_t *set, const uint64_t *mask, uint32_t words)
 	return any != 0;
 }
 
-/* 64 destinations of which a peer has told some and withheld others. */
+/* 64 destinations of which a peer has told some, withheld others, and is a last resort for some. */
 struct claim {
-	uint64_t told, withheld;
+	uint64_t told, withheld, resort;
 };
+
+static const struct claim no_claim;
+
+/* What the peer at a port last claimed. A whole fabric's sets don't fit any cache, so little is
+ * read of those that are nearly always empty. */
+static inline struct claim claim_of(const struct fabric_reach_port *p, uint32_t word)
+{
+	if (p->told == NULL)
+		return no_claim;
+	return (struct claim){ .told = p->told[word],
+		.withheld = p->withheld_words == 0 ? 0 : p->withheld[word],
+		.resort = p->resort_words == 0 ? 0 : p->resort[word] };
+}
 
 /* Port begins to reach some destinations of a word and ceases to reach others. */
 static void change_ports(struct fabric_reach *r, uint32_t port, uint32_t word, uint64_t gained,
@@ -214,17 +241,18 @@ static void change_ports(struct fabric_reach *r, uint32_t port, uint32_t word, u
 		r->changed_word = word;
 }
 
-/* The same, if nobody withheld anything. */
-static void change_unbalanced(struct fabric_reach *r, uint32_t word, uint64_t gained, uint64_t lost)
+/* Counts the links that lead to destinations of a word; any has those to which one does. */
+static void count_links(
+	uint32_t *counts, uint64_t *any, uint32_t word, uint64_t gained, uint64_t lost)
 {
-	uint32_t *count = r->unbalanced_count + (size_t)word * 64;
+	uint32_t *count = counts + (size_t)word * 64;
 
-	r->unbalanced[word] |= gained;
+	any[word] |= gained;
 	for (; gained != 0; gained &= gained - 1)
 		count[__builtin_ctzll(gained)]++;
 	for (; lost != 0; lost &= lost - 1)
 		if (--count[__builtin_ctzll(lost)] == 0)
-			r->unbalanced[word] &= ~(lost & -lost);
+			any[word] &= ~(lost & -lost);
 }
 
 /* Applies the difference between what the port gave us so far and what it gives us now. */
@@ -238,9 +266,39 @@ static void apply_difference(struct fabric_reach *r, uint32_t port, uint32_t wor
 		return;
 	if (was.told != is.told)
 		change_ports(r, port, word, is.told & ~was.told, was.told & ~is.told, now);
-	change_unbalanced(r, word, after & ~before, before & ~after);
+	count_links(r->unbalanced_count, r->unbalanced, word, after & ~before, before & ~after);
 	r->stale[word] |= changed;
 	r->stale_any = true;
+}
+
+/* Of a claim what a link gives for last resort alone: all, unless it counts as a way. */
+static uint64_t resort_of(const struct fabric_reach_port *p, struct claim claim)
+{
+	if (!p->live || p->loop)
+		return 0;
+	return p->active ? claim.resort & ~(claim.told | claim.withheld)
+			 : claim.told | claim.withheld | claim.resort;
+}
+
+static void apply_resort(struct fabric_reach *r, uint32_t word, uint64_t was, uint64_t is)
+{
+	if (was == is)
+		return;
+	count_links(r->resorts_count, r->resorts, word, is & ~was, was & ~is);
+	r->stale[word] |= was ^ is;
+	r->stale_any = true;
+}
+
+/* Takes a port's last resorts out before its state changes, and in again behind that. */
+static void count_resorts(struct fabric_reach *r, const struct fabric_reach_port *p, bool on)
+{
+	if (p->told == NULL || !p->live || (p->active && p->resort_words == 0))
+		return;
+	for (uint32_t w = 0; w < r->switch_words; w++) {
+		uint64_t resort = resort_of(p, claim_of(p, w));
+
+		apply_resort(r, w, on ? 0 : resort, on ? resort : 0);
+	}
 }
 
 /* Those of a word's destinations that are told as the first of them is, and will be. */
@@ -311,6 +369,75 @@ static void balance(struct fabric_reach *r, uint32_t word, uint64_t stale)
 	}
 }
 
+/* Does the link lead to destination, be it as last resort? */
+static bool leads(const struct fabric_reach *r, uint32_t port, uint32_t destination)
+{
+	const struct fabric_reach_port *p = &r->ports[port];
+	struct claim claim = claim_of(p, destination / 64);
+
+	return p->live && !p->loop &&
+	       ((claim.told | claim.withheld | claim.resort) >> destination % 64 & 1u);
+}
+
+/* Does a link lead down to destination for last resort alone? */
+static bool is_below(const struct fabric_reach *r, uint32_t destination)
+{
+	const uint64_t *behind = fabric_balance_behind(&r->balance, destination);
+
+	for (uint32_t i = behind == NULL ? r->ports_count
+					 : dsf_bitset_next(behind, 0, r->ports_count);
+		i < r->ports_count; i = dsf_bitset_next(behind, i + 1, r->ports_count)) {
+		const struct fabric_reach_port *p = &r->ports[i];
+
+		if (resort_of(p, claim_of(p, destination / 64)) >> destination % 64 & 1u)
+			return true;
+	}
+	return false;
+}
+
+/* On which ports we tell that cells for destination find a last resort here: where the rules let us
+ * tell of it, and we don't. */
+static void find_resort_ports(const struct fabric_reach *r, uint32_t destination, uint64_t *ports)
+{
+	const uint64_t *told = fabric_reach_told(r, destination);
+	const uint64_t *withheld = fabric_reach_withheld(r, destination);
+	bool reached = dsf_bitset_has(r->unbalanced, destination) ||
+		       dsf_bitset_has(r->resorts, destination);
+	bool direct = dsf_bitset_has(r->direct, destination) || is_below(r, destination);
+
+	fabric_balance_inputs(&r->balance, destination, direct, r->live, ports);
+	for (uint32_t w = 0; w < r->port_words; w++)
+		ports[w] = reached ? ports[w] & ~told[w] & ~withheld[w] : 0;
+}
+
+/* There are tables of last resorts from the first drain on. */
+static bool make_resort_tables(struct fabric_reach *r)
+{
+	if (r->resort_ports == NULL)
+		r->resort_ports = dsf_memory_new(r->memory, table_size(r));
+	if (r->resort == NULL)
+		r->resort = dsf_memory_new(r->memory, tell_size(r));
+	return r->resort_ports != NULL && r->resort != NULL;
+}
+
+/* Brings up to date for which destinations of a word we are a last resort. Without drains, none. */
+static void tell_resorts(struct fabric_reach *r, uint32_t word, uint64_t stale)
+{
+	uint64_t ports[DSF_BITSET_WORDS(PORTS_MAX)];
+
+	stale &= r->resorts[word] | r->resort_told[word] |
+		 (r->live_count > r->active_count ? r->unbalanced[word] : 0);
+	if (stale == 0 || !make_resort_tables(r))
+		return;
+	for (; stale != 0; stale &= stale - 1) {
+		uint32_t destination = word * 64 + (uint32_t)__builtin_ctzll(stale);
+
+		find_resort_ports(r, destination, ports);
+		retell(r, word, stale & -stale, r->resort_ports, ports, r->resort);
+		set_bit(r->resort_told, destination, any_of(ports, r->live, r->port_words));
+	}
+}
+
 /* Tells the trace which destinations of a word only balance keeps us from. */
 static void tell_cut(struct fabric_reach *r, uint32_t word, dsf_instant now)
 {
@@ -324,10 +451,31 @@ static void tell_cut(struct fabric_reach *r, uint32_t word, dsf_instant now)
 			r->node, word * 64 + (uint32_t)__builtin_ctzll(changed), 0);
 }
 
-static void update_active(struct fabric_reach *r, uint32_t port, dsf_instant now)
+/* Cells that no way is left for may go otherwise now. */
+static void change_resorts(struct fabric_reach *r, const struct fabric_reach_port *p)
+{
+	for (uint32_t w = 0; p->told != NULL && w < r->switch_words; w++) {
+		struct claim claim = claim_of(p, w);
+
+		r->changed[w] |= claim.told | claim.withheld | claim.resort;
+	}
+	r->changed_any = true;
+	r->changed_word = 0;
+}
+
+static void forget_told(struct fabric_reach *r, struct fabric_reach_port *p)
+{
+	if (p->told == NULL)
+		return;
+	memset(p->told, 0, 2 * set_size(r));
+	if (p->resort != NULL)
+		memset(p->resort, 0, set_size(r));
+	p->withheld_words = p->resort_words = 0;
+}
+
+static void set_active(struct fabric_reach *r, uint32_t port, bool active, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
-	bool active = p->usable && !fabric_reach_drained(r);
 
 	if (active == p->active)
 		return;
@@ -337,62 +485,51 @@ static void update_active(struct fabric_reach *r, uint32_t port, dsf_instant now
 	if (r->balance.memory != NULL)
 		fabric_balance_live(&r->balance, port, active);
 	for (uint32_t w = 0; p->told != NULL && w < r->switch_words; w++) {
-		struct claim claim = { p->told[w], p->withheld[w] }, none = { 0, 0 };
+		struct claim claim = claim_of(p, w);
 
-		apply_difference(r, port, w, active ? none : claim, active ? claim : none, now);
+		apply_difference(
+			r, port, w, active ? no_claim : claim, active ? claim : no_claim, now);
 	}
-	/* Its groups are others now, whatever comes in by them. */
-	for (uint32_t w = 0; w < r->switch_words; w++)
-		r->stale[w] |= r->unbalanced[w];
-	r->stale_any = true;
-	want_send(r, port);
 }
 
-/* The port may no longer be somebody's last resort, or become it. */
-static void change_resort(struct fabric_reach *r, const struct fabric_reach_port *p)
+static void set_live(struct fabric_reach *r, uint32_t port, bool live, dsf_instant now)
 {
-	for (uint32_t w = 0; p->told != NULL && w < r->switch_words; w++)
-		r->changed[w] |= p->told[w] | p->withheld[w];
-	r->changed_any = true;
-	r->changed_word = 0;
-}
+	struct fabric_reach_port *p = &r->ports[port];
 
-static void forget_told(struct fabric_reach *r, struct fabric_reach_port *p)
-{
-	if (p->told == NULL)
+	if (live == p->live)
 		return;
-	change_resort(r, p);
-	memset(p->told, 0, 2 * set_size(r));
-	p->withheld_words = 0;
+	p->live = live;
+	if (!p->loop) {
+		r->live_count += live ? 1u : ~0u;
+		set_bit(r->live, port, live);
+	}
+	dsf_trace_emit(r->trace, now, live ? DSF_EVENT_LINK_LIVE : DSF_EVENT_LINK_SILENT, r->node,
+		port, 0);
 }
 
-static void update_live(struct fabric_reach *r, uint32_t port, dsf_instant now)
+static void update(struct fabric_reach *r, uint32_t port, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
 	bool live = p->carrier && p->heard && p->hears_me && !p->isolated;
 	bool usable = live && !p->loop && !p->drained && !p->peer_drained;
+	bool active = usable && !fabric_reach_drained(r);
 
-	if (live != p->live) {
-		p->live = live;
-		if (!p->loop)
-			r->live_count += live ? 1u : ~0u;
-		dsf_trace_emit(r->trace, now, live ? DSF_EVENT_LINK_LIVE : DSF_EVENT_LINK_SILENT,
-			r->node, port, 0);
-		change_resort(r, p);
-		want_send(r, port);
-	}
 	if (usable != p->usable) {
 		p->usable = usable;
 		r->usable_count += usable ? 1u : ~0u;
 	}
-	update_active(r, port, now);
-}
-
-/* After a drain what was told before it counts no more; the peer says it anew. */
-static void forget_stale(struct fabric_reach *r, struct fabric_reach_port *p)
-{
-	if (!p->drained && !p->peer_drained && !fabric_reach_drained(r))
-		forget_told(r, p);
+	if (live == p->live && active == p->active)
+		return;
+	count_resorts(r, p, false);
+	set_live(r, port, live, now);
+	set_active(r, port, active, now);
+	count_resorts(r, p, true);
+	change_resorts(r, p);
+	/* Its groups are others now, whatever comes in by them. */
+	for (uint32_t w = 0; w < r->switch_words; w++)
+		r->stale[w] |= r->unbalanced[w] | r->resorts[w];
+	r->stale_any = true;
+	want_send(r, port);
 }
 
 /* A drain of all ports begins or ends. */
@@ -404,8 +541,7 @@ static void update_all(struct fabric_reach *r, dsf_instant now)
 		drained ? DSF_EVENT_SWITCH_DRAINED : DSF_EVENT_SWITCH_UNDRAINED, r->node,
 		r->usable_count, 0);
 	for (uint32_t i = 0; i < r->ports_count; i++) {
-		forget_stale(r, &r->ports[i]);
-		update_active(r, i, now);
+		update(r, i, now);
 		want_send(r, i);
 	}
 }
@@ -434,8 +570,10 @@ static void settle(struct fabric_reach *r, dsf_instant now)
 	for (uint32_t w = 0; w < r->switch_words; w++) {
 		if (r->stale[w] == 0)
 			continue;
-		if (r->balance.memory != NULL) /* an interface node tells of itself alone */
+		if (r->balance.memory != NULL) { /* an interface node tells of itself alone */
 			balance(r, w, r->stale[w]);
+			tell_resorts(r, w, r->stale[w]);
+		}
 		tell_cut(r, w, now);
 		r->stale[w] = 0;
 	}
@@ -449,14 +587,9 @@ static void set_heard(struct fabric_reach *r, uint32_t port, bool heard, dsf_ins
 		return;
 	p->heard = heard;
 	if (!heard)
-		p->sequence_known = false;
-	update_live(r, port, now);
+		p->loss.known = false;
+	update(r, port, now);
 	want_send(r, port);
-}
-
-static void forget_losses(struct fabric_reach_port *p)
-{
-	p->window_received = p->window_lost = p->previous_lost = p->period_lost = 0;
 }
 
 void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_instant now)
@@ -467,12 +600,12 @@ void fabric_reach_carrier(struct fabric_reach *r, uint32_t port, bool up, dsf_in
 		return;
 	p->carrier = up;
 	p->heard = p->hears_me = p->isolated = false;
-	p->sequence_known = false;
-	forget_losses(p);
+	p->loss.known = false;
+	fabric_loss_forget(&p->loss);
 	p->heard_at = now;
 	if (!up)
 		forget_want(r, port);
-	update_live(r, port, now);
+	update(r, port, now);
 	if (!up)
 		forget_told(r, p);
 	want_send(r, port);
@@ -488,8 +621,7 @@ void fabric_reach_drain(struct fabric_reach *r, uint32_t port, bool drained, dsf
 	dsf_trace_emit(r->trace, now, drained ? DSF_EVENT_LINK_DRAINED : DSF_EVENT_LINK_UNDRAINED,
 		r->node, port, 0);
 	p->drained = drained;
-	forget_stale(r, p);
-	update_live(r, port, now);
+	update(r, port, now);
 	want_send(r, port);
 	settle(r, now);
 }
@@ -513,7 +645,7 @@ void fabric_reach_heard(struct fabric_reach *r, uint32_t port, bool heard_us, ds
 		return;
 	p->hears_me = heard_us;
 	set_heard(r, port, true, now);
-	update_live(r, port, now);
+	update(r, port, now);
 	settle(r, now);
 }
 
@@ -521,83 +653,24 @@ static void isolate(struct fabric_reach *r, uint32_t port, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
 
-	dsf_trace_emit(r->trace, now, DSF_EVENT_LINK_ISOLATED, r->node, port, p->window_lost);
+	dsf_trace_emit(r->trace, now, DSF_EVENT_LINK_ISOLATED, r->node, port, p->loss.window_lost);
 	p->isolated = true;
 	p->clean_periods = 0;
-	forget_losses(p);
-	update_live(r, port, now);
+	fabric_loss_forget(&p->loss);
+	update(r, port, now);
 	want_send(r, port);
 }
 
-/* A cell that was taken for lost has come after all. */
-static void take_late(struct fabric_reach_port *p)
-{
-	uint32_t *lost = p->period_lost > 0     ? &p->period_lost
-			 : p->previous_lost > 0 ? &p->previous_lost
-						: &p->window_lost;
-
-	if (*lost > 0)
-		(*lost)--;
-	if (p->lost > 0)
-		p->lost--;
-}
-
-uint32_t fabric_reach_sequence(struct fabric_reach *r, uint32_t port, uint32_t sequence)
-{
-	struct fabric_reach_port *p = &r->ports[port];
-	uint32_t lost = p->sequence_known ? sequence - p->sequence_next : 0;
-
-	if (++p->window_received > FABRIC_REACH_WINDOW) {
-		p->window_received /= 2;
-		p->window_lost /= 2;
-	}
-	if (lost == 0 && p->sequence_known) { /* nearly always */
-		p->sequence_next++;
-		return 0;
-	}
-	if (-lost - 1 < FABRIC_REACH_LATE_MAX) {
-		take_late(p);
-		return 0;
-	}
-	if (lost > UINT32_MAX / 2) /* far in the past: the peer began anew */
-		lost = 0;
-	p->sequence_known = true;
-	p->sequence_next = sequence + 1;
-	p->lost += lost;
-	fabric_reach_bad(r, port, lost);
-	return lost;
-}
-
-void fabric_reach_bad(struct fabric_reach *r, uint32_t port, uint32_t cells)
-{
-	struct fabric_reach_port *p = &r->ports[port];
-
-	if (p->period_lost < FABRIC_REACH_WINDOW)
-		p->period_lost += cells < FABRIC_REACH_WINDOW ? cells : FABRIC_REACH_WINDOW;
-}
-
-/* Bits at to at+63 of a bitmap of count bits; NULL: an empty one. */
-static uint64_t load_word(const uint8_t *bits, uint32_t at, uint32_t count)
-{
-	uint64_t word = 0;
-
-	if (bits == NULL)
-		return 0;
-	if (count - at >= 64)
-		return dsf_load_le64(bits + at / 8);
-	for (uint32_t i = 0; at + i * 8 < count; i++)
-		word |= (uint64_t)bits[at / 8 + i] << (8 * i);
-	return word & ((1ull << (count - at)) - 1);
-}
-
-/* A peer's sets, from its first cell on. */
-static bool make_sets(struct fabric_reach *r, struct fabric_reach_port *p)
+/* A peer's sets, from its first cell on; that of last resorts from the first one on. */
+static bool make_sets(struct fabric_reach *r, struct fabric_reach_port *p, bool resort)
 {
 	if (p->told == NULL)
 		p->told = dsf_memory_new(r->memory, 2 * set_size(r));
 	if (p->told != NULL)
 		p->withheld = p->told + r->switch_words;
-	return p->told != NULL;
+	if (resort && p->resort == NULL)
+		p->resort = dsf_memory_new(r->memory, set_size(r));
+	return p->told != NULL && (!resort || p->resort != NULL);
 }
 
 /* The peer's end is drained, or no longer; not active before its set is in. */
@@ -611,51 +684,54 @@ static void hear_drained(struct fabric_reach *r, uint32_t port, bool drained, ds
 		drained ? DSF_EVENT_LINK_PEER_DRAINED : DSF_EVENT_LINK_PEER_UNDRAINED, r->node,
 		port, 0);
 	p->peer_drained = drained;
-	forget_stale(r, p);
 }
 
-/* What a peer claims of a word's destinations. Nearly always what it did before: a whole fabric's
- * sets don't fit any cache, so nothing is written then, and of the withheld little is read. */
+/* What a peer claims of a word's destinations. Nearly always what it did before: nothing is written
+ * then. */
 static void hear_word(
 	struct fabric_reach *r, uint32_t port, uint32_t word, struct claim is, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
-	struct claim was = { p->told[word], p->withheld_words == 0 ? 0 : p->withheld[word] };
+	struct claim was = claim_of(p, word);
 
-	if (was.told == is.told && was.withheld == is.withheld)
+	if (was.told == is.told && was.withheld == is.withheld && was.resort == is.resort)
 		return;
 	p->told[word] = is.told;
 	p->withheld[word] = is.withheld;
 	p->withheld_words += (is.withheld != 0) - (was.withheld != 0);
+	if (p->resort != NULL)
+		p->resort[word] = is.resort;
+	p->resort_words += (is.resort != 0) - (was.resort != 0);
 	if (p->active)
 		apply_difference(r, port, word, was, is, now);
+	apply_resort(r, word, resort_of(p, was), resort_of(p, is));
+	r->changed[word] |=
+		(was.told | was.withheld | was.resort) ^ (is.told | is.withheld | is.resort);
+	r->changed_any = true;
+	if (word < r->changed_word)
+		r->changed_word = word;
 }
 
 int fabric_reach_input(
 	struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size, dsf_instant now)
 {
-	struct dsf_cursor in = { payload, payload + size, false };
-	struct fabric_reach_port *p = &r->ports[port];
-	uint32_t first = (uint32_t)dsf_cursor_be(&in, 2), count = (uint32_t)dsf_cursor_be(&in, 2);
-	const uint8_t *told = dsf_cursor_bytes(&in, (count + 7) / 8), *withheld = NULL;
+	struct fabric_reach_cell cell;
+	int err = fabric_reach_cell_decode(&cell, payload, size);
 
-	if (!in.failed && in.at < in.end)
-		withheld = dsf_cursor_bytes(&in, (count + 7) / 8);
-	if (in.failed)
-		return -DSF_E_TRUNCATED;
-	if (first % 64 != 0 || first + count > r->switches_count)
-		return -DSF_E_BADFIELD;
-	if (count > 0 && !make_sets(r, p))
+	if (err == 0 && cell.first + cell.count > r->switches_count)
+		err = -DSF_E_BADFIELD;
+	if (err < 0)
+		return err;
+	if (cell.count > 0 && !make_sets(r, &r->ports[port], cell.resort != NULL))
 		return -DSF_E_NOMEM;
-	hear_drained(r, port, count == 0, now);
-	if (p->drained || fabric_reach_drained(r))
-		count = 0; /* it tells nothing over a drained link; what it told before holds */
-	for (uint32_t at = 0; at < count; at += 64)
-		hear_word(r, port, (first + at) / 64,
-			(struct claim){
-				load_word(told, at, count), load_word(withheld, at, count) },
+	hear_drained(r, port, cell.drained, now);
+	for (uint32_t at = 0; at < cell.count; at += 64)
+		hear_word(r, port, (cell.first + at) / 64,
+			(struct claim){ fabric_reach_cell_word(&cell, cell.told, at),
+				fabric_reach_cell_word(&cell, cell.withheld, at),
+				fabric_reach_cell_word(&cell, cell.resort, at) },
 			now);
-	update_live(r, port, now);
+	update(r, port, now);
 	settle(r, now);
 	return 0;
 }
@@ -664,29 +740,16 @@ int fabric_reach_input(
 static void judge_isolated(struct fabric_reach *r, uint32_t port, dsf_instant now)
 {
 	struct fabric_reach_port *p = &r->ports[port];
-	bool clean =
-		p->heard && p->window_received > FABRIC_REACH_FILL_CELLS / 2 && p->period_lost == 0;
+	bool clean = p->heard && p->loss.window_received > FABRIC_REACH_FILL_CELLS / 2 &&
+		     p->loss.period_lost == 0;
 
 	p->clean_periods = clean ? p->clean_periods + 1 : 0;
-	forget_losses(p);
+	fabric_loss_forget(&p->loss);
 	if (p->clean_periods < FABRIC_REACH_CLEAN_PERIODS)
 		return;
 	dsf_trace_emit(r->trace, now, DSF_EVENT_LINK_RECOVERED, r->node, port, 0);
 	p->isolated = false;
-	update_live(r, port, now);
-}
-
-/* Does the link lose too much? Once a period, over what had a period's time to come late. */
-static void judge(struct fabric_reach *r, uint32_t port, dsf_instant now)
-{
-	struct fabric_reach_port *p = &r->ports[port];
-
-	p->window_lost += p->previous_lost;
-	p->previous_lost = p->period_lost;
-	p->period_lost = 0;
-	if (p->window_lost >= FABRIC_REACH_LOSS_MIN &&
-		p->window_lost * FABRIC_REACH_LOSS_SHARE > p->window_received)
-		isolate(r, port, now);
+	update(r, port, now);
 }
 
 static void refresh_port(struct fabric_reach *r, uint32_t port, dsf_instant now)
@@ -700,8 +763,8 @@ static void refresh_port(struct fabric_reach *r, uint32_t port, dsf_instant now)
 		set_heard(r, port, false, now);
 	if (p->isolated)
 		judge_isolated(r, port, now);
-	else
-		judge(r, port, now);
+	else if (fabric_loss_judge(&p->loss))
+		isolate(r, port, now);
 	p->fill_wanted = p->heard && !p->live;
 	want_send(r, port);
 }
@@ -735,89 +798,61 @@ bool fabric_reach_next_send(struct fabric_reach *r, const uint64_t *busy, uint32
 	return false;
 }
 
+/* Is our end of the link drained? */
+static bool is_drained(const struct fabric_reach *r, uint32_t port)
+{
+	return r->ports[port].drained || fabric_reach_drained(r);
+}
+
 void fabric_reach_advertised(const struct fabric_reach *r, uint32_t port, uint64_t *set)
 {
 	memset(set, 0, set_size(r));
-	if (r->tier == FABRIC_TIER_INTERFACE)
-		dsf_bitset_add(set, r->self);
-	else if (r->tell != NULL)
+	if (r->tell != NULL)
 		memcpy(set, r->tell + (size_t)port * r->switch_words, set_size(r));
+	else if (r->tier == FABRIC_TIER_INTERFACE && !is_drained(r, port))
+		dsf_bitset_add(set, r->self);
 }
 
-/* What we withhold at port; NULL: nothing. */
-static const uint64_t *withheld_at(const struct fabric_reach *r, uint32_t port)
+/* A port's row of a table, as far as there is anything to tell; NULL: nothing. */
+static const uint64_t *row_of(const struct fabric_reach *r, const uint64_t *table, uint32_t port)
 {
-	const uint64_t *set =
-		r->withhold == NULL ? NULL : r->withhold + (size_t)port * r->switch_words;
+	const uint64_t *row = table == NULL ? NULL : table + (size_t)port * r->switch_words;
 
-	for (uint32_t w = r->first_word; set != NULL && w < r->end_word; w++)
-		if (set[w] != 0)
-			return set;
+	for (uint32_t w = r->first_word; row != NULL && w < r->end_word; w++)
+		if (row[w] != 0)
+			return row;
 	return NULL;
-}
-
-/* Switches of one cell that has so many bitmaps, in whole words. */
-static uint32_t cell_switches(const struct fabric_reach *r, uint32_t bitmaps)
-{
-	uint32_t room = r->cell_bytes - FABRIC_CELL_HEADER - BITMAP_AT;
-	uint32_t words = room / 8 / bitmaps, most = FABRIC_REACH_CELL_SWITCHES / 64 / bitmaps;
-
-	return (words < most ? words : most) * 64;
-}
-
-static void write_bitmap(
-	struct dsf_writer *out, const uint64_t *set, uint32_t first, uint32_t count)
-{
-	uint8_t *room = dsf_writer_room(out, (count + 7) / 8);
-	uint32_t at = 0;
-
-	if (room == NULL)
-		return;
-	for (; count - at >= 64; at += 64)
-		dsf_store_le64(room + at / 8, set[(first + at) / 64]);
-	for (; at < count; at += 8)
-		room[at / 8] = (uint8_t)(set[(first + at) / 64] >> (at % 64));
 }
 
 size_t fabric_reach_output(
 	const struct fabric_reach *r, uint32_t port, uint32_t part, uint8_t *payload, size_t cap)
 {
-	uint64_t set[DSF_BITSET_WORDS(SWITCHES_MAX)];
-	const uint64_t *withheld = withheld_at(r, port);
-	uint32_t most = cell_switches(r, withheld == NULL ? 1 : 2), count;
-	uint32_t first = r->first_word * 64 + part * most, end = r->end_word * 64;
-	struct dsf_writer out = { payload, payload + cap, false };
+	uint64_t told[DSF_BITSET_WORDS(SWITCHES_MAX)], own[DSF_BITSET_WORDS(SWITCHES_MAX)];
+	struct fabric_reach_telling t = { .drained = is_drained(r, port),
+		.told = told,
+		.withheld = row_of(r, r->withhold, port),
+		.resort = row_of(r, r->resort, port),
+		.first = r->first_word * 64,
+		.end = r->end_word * 64,
+		.cell_bytes = r->cell_bytes };
 
-	if (r->ports[port].drained || fabric_reach_drained(r)) {
-		dsf_writer_be(&out, 0, BITMAP_AT); /* a cell about no switch */
-		return part == 0 ? BITMAP_AT : 0;
+	if (t.end > r->switches_count)
+		t.end = r->switches_count;
+	fabric_reach_advertised(r, port, told);
+	if (r->tier == FABRIC_TIER_INTERFACE && t.drained) {
+		memset(own, 0, set_size(r));
+		dsf_bitset_add(own, r->self);
+		t.resort = own;
 	}
-	if (end > r->switches_count)
-		end = r->switches_count;
-	if (first >= end)
-		return 0;
-	count = end - first < most ? end - first : most;
-	fabric_reach_advertised(r, port, set);
-	dsf_writer_be(&out, first, 2);
-	dsf_writer_be(&out, count, 2);
-	write_bitmap(&out, set, first, count);
-	if (withheld != NULL)
-		write_bitmap(&out, withheld, first, count);
-	assert(!out.failed);
-	return (size_t)(out.at - payload);
+	return fabric_reach_cell_encode(&t, part, payload, cap);
 }
 
 void fabric_reach_last_resort(const struct fabric_reach *r, uint32_t destination, uint64_t *ports)
 {
 	memset(ports, 0, r->port_words * sizeof(uint64_t));
-	for (uint32_t i = 0; i < r->ports_count; i++) {
-		const struct fabric_reach_port *p = &r->ports[i];
-
-		if (p->live && !p->loop && p->told != NULL &&
-			(dsf_bitset_has(p->told, destination) ||
-				dsf_bitset_has(p->withheld, destination)))
+	for (uint32_t i = 0; i < r->ports_count; i++)
+		if (leads(r, i, destination))
 			dsf_bitset_add(ports, i);
-	}
 }
 
 bool fabric_reach_next_changed(struct fabric_reach *r, uint32_t *destination)

@@ -20,7 +20,7 @@
  *
  * Beside what it reaches a device tells what it withholds, or would reach if nobody withheld
  * anything: by that an interface node that is left without a path knows whether links failed or
- * balance cut it off. Cells are sent by the first set alone.
+ * balance cut it off. Cells go by the first set, while there is one link of it.
  *
  * Incremental: sets are bitsets over switch indexes (what a link reaches) and over port numbers (by
  * which links a destination is reached, on which it is told), kept both ways. A cell is compared
@@ -30,12 +30,23 @@
  * groups' answer differs cost a message.
  *
  * Drain. A link (or all links of a switch) can be drained: it stays up and live, but isn't
- * *active*: for reachability and balance it counts as dead. The drained end says so in cells about
- * no switch; the other end keeps that through a flap, until a cell about switches comes. Make
- * before break: everybody else moves first, and what still comes meanwhile goes by a last resort:
- * links that live but don't count, whose peers reached the destination when they last spoke of it.
- * So a drain loses nothing, and control cells reach a drained switch. What a peer told before a
- * drain is kept for that and forgotten when the drain ends; it then says it anew.
+ * *active*: for reachability and balance it counts as dead. The drained end says so in its cells;
+ * the other end keeps that through a flap, until it is told that it is over. A drain takes back
+ * nothing that is known, it only makes it count for less; so it may end at any moment.
+ *
+ * Last resort. What is under way to a destination must arrive when the last way to it is drained or
+ * withheld. So there is a third set: on each live link, drained or not, a device tells all that the
+ * valley-free rules let it tell there, that it can pass on over whatever live link, and that it
+ * neither tells nor withholds; without drains that is nothing. Cells that no active link leads on
+ * go over all live links whose peers have the destination in any of their sets. Sources stop
+ * sending to it as if it were out of reach, so that those cells come to an end; control cells
+ * still reach a drained switch.
+ *
+ * That a drain loses nothing: the three sets together follow the same rules as the first does
+ * alone, whatever comes late, so cells still climb once and descend once. And a device takes a
+ * destination out of all three only when no live link leads there any more: the last one has failed
+ * or, seen from the destination upwards, the last peer has taken it out for the same reason. A
+ * destination changes sets within one cell, and what came behind that cell is sent by the new ones.
  *
  * An interface node that has fewer usable links than its minimum drains itself until it has enough
  * to join again; it starts drained.
@@ -49,27 +60,17 @@
 #include "base/trace.h"
 #include "fabric/balance.h"
 #include "fabric/cell.h"
+#include "fabric/loss.h"
+#include "fabric/reach_cell.h"
 
 #define FABRIC_REACH_PORTS_MAX 2048u /* as topo/model.h */
 
 #define FABRIC_REACH_SILENCE_PERIODS 3u /* DESIGN: silence is 3 refreshes */
 #define FABRIC_REACH_CLEAN_PERIODS   8u /* published (SONiC): back after 8 clean polls */
 
-/* Cells from this far back come late on a link that reorders: 16 trains of bare headers (ours). */
-#define FABRIC_REACH_LATE_MAX 8192u
-
-/* Isolation: more than one cell in 200 lost, and at least 4, among the last few thousand. Ours: a
- * link that loses 1 % must go, a burst of three must not. */
-#define FABRIC_REACH_LOSS_SHARE 200u
-#define FABRIC_REACH_LOSS_MIN   4u
-#define FABRIC_REACH_WINDOW     4096u
-
 /* Fill cells a period on a link that isn't live: 8 clean periods are then 1,000 cells, which a
  * link that loses 1 % passes once in 40,000 tries. */
 #define FABRIC_REACH_FILL_CELLS 128u
-
-#define FABRIC_REACH_CELL_SWITCHES                                                                 \
-	3776u /* switches in one cell's bitmap: (480 - 4) * 8, in words */
 
 struct fabric_reach_port {
 	enum fabric_tier peer_tier; /* NONE: not a fabric port, or a loop */
@@ -82,14 +83,11 @@ struct fabric_reach_port {
 	bool fill_wanted;           /* at the next send: the link is under test */
 	uint32_t clean_periods;
 	dsf_instant heard_at;
-	bool sequence_known;
-	uint32_t sequence_next;
-	uint32_t window_received, window_lost;
-	uint32_t previous_lost, period_lost; /* not yet in window_lost: they may come late */
-	uint64_t lost;                       /* cells, total */
-	uint64_t *told;                      /* what the peer reaches, as it last said */
-	uint64_t *withheld;      /* what it would reach if nobody withheld anything; behind told */
-	uint32_t withheld_words; /* of those, not 0 */
+	struct fabric_loss loss;
+	uint64_t *told;     /* what the peer reaches, as it last said */
+	uint64_t *withheld; /* what it would reach if nobody withheld anything; behind told */
+	uint64_t *resort;   /* what it is a last resort for; NULL: it has never said so */
+	uint32_t withheld_words, resort_words; /* of those, not 0 */
 };
 
 struct fabric_reach {
@@ -108,13 +106,17 @@ struct fabric_reach {
 	uint64_t *any;              /* heard over any active link */
 	uint64_t *unbalanced;       /* would be heard if nobody withheld anything */
 	uint32_t *unbalanced_count; /* [switches_count]: over how many active links */
+	uint64_t *resorts;          /* some live link leads there for last resort alone */
+	uint32_t *resorts_count;    /* [switches_count]: so many */
 	uint64_t *down;             /* [port_words]: ports to interface nodes */
 	/* Fabric nodes: on which ports we tell and withhold a destination, and by port which
 	 * destinations. */
 	struct fabric_balance balance;
 	uint64_t *told_ports, *withheld_ports; /* [switches_count][port_words] */
 	uint64_t *tell, *withhold;             /* [ports_count][switch_words] */
-	uint64_t *stale;                       /* destinations to balance anew */
+	uint64_t *resort_ports, *resort; /* the same as last resort; NULL: there was no drain yet */
+	uint64_t *resort_told; /* destinations that are told as last resort on some port */
+	uint64_t *stale;       /* destinations to balance anew */
 	uint64_t *cut; /* destinations that only balance keeps us from, as last told the trace */
 	bool stale_any;
 	uint64_t *changed; /* destinations whose ports changed since fabric_reach_next_changed */
@@ -123,7 +125,7 @@ struct fabric_reach {
 	uint64_t *wants; /* [port_words]: ports that want a reachability cell */
 	uint32_t wants_count;
 	uint32_t live_count, usable_count, active_count;
-	uint64_t *active;            /* [port_words] */
+	uint64_t *live, *active;     /* [port_words]; loops aside */
 	bool asked_drained, starved; /* all links: asked; too few links */
 	uint32_t min_links_to_join, min_links_to_remain;
 	const struct dsf_trace *trace;
@@ -173,10 +175,17 @@ static inline bool fabric_reach_drained(const struct fabric_reach *r)
 void fabric_reach_heard(struct fabric_reach *r, uint32_t port, bool heard_us, dsf_instant now);
 
 /* A cell with this link sequence came in. Returns how many are missing before it. */
-uint32_t fabric_reach_sequence(struct fabric_reach *r, uint32_t port, uint32_t sequence);
+static inline uint32_t fabric_reach_sequence(
+	struct fabric_reach *r, uint32_t port, uint32_t sequence)
+{
+	return fabric_loss_sequence(&r->ports[port].loss, sequence);
+}
 
 /* Cells came in that were no good: as bad as lost. */
-void fabric_reach_bad(struct fabric_reach *r, uint32_t port, uint32_t cells);
+static inline void fabric_reach_bad(struct fabric_reach *r, uint32_t port, uint32_t cells)
+{
+	fabric_loss_bad(&r->ports[port].loss, cells);
+}
 
 /* A reachability cell's payload. 0, -DSF_E_TRUNCATED or -DSF_E_BADFIELD and nothing changed. */
 int fabric_reach_input(struct fabric_reach *r, uint32_t port, const uint8_t *payload, size_t size,
@@ -197,7 +206,8 @@ bool fabric_reach_next_send(struct fabric_reach *r, const uint64_t *busy, uint32
 size_t fabric_reach_output(
 	const struct fabric_reach *r, uint32_t port, uint32_t part, uint8_t *payload, size_t cap);
 
-/* What we tell the peer at port that we reach (an interface node: itself). words: switch_words. */
+/* What we tell the peer at port that we reach (an interface node: itself, unless our end is
+ * drained). words: switch_words. */
 void fabric_reach_advertised(const struct fabric_reach *r, uint32_t port, uint64_t *set);
 
 /* Active ports on which we tell destination, and on which only balance keeps us from it: bitsets of
@@ -228,8 +238,8 @@ static inline const uint64_t *fabric_reach_ports(const struct fabric_reach *r, u
 	return r->by_destination + (size_t)destination * r->port_words;
 }
 
-/* Live ports for cells to a destination that no active port reaches: those of peers that reached it
- * before a drain, or withhold it. Changes are told by fabric_reach_next_changed. */
+/* Live ports for cells to a destination that no active port reaches. Changes are told by
+ * fabric_reach_next_changed. */
 void fabric_reach_last_resort(const struct fabric_reach *r, uint32_t destination, uint64_t *ports);
 
 /* Whether we tell the peer that we hear it. */

@@ -369,7 +369,7 @@ static void send_fill(struct node_cells *c, uint32_t port, uint32_t count, dsf_i
 
 static void send_reach(struct node_cells *c, uint32_t port, dsf_instant now)
 {
-	uint8_t payload[FABRIC_REACH_CELL_SWITCHES / 8 + 4];
+	uint8_t payload[FABRIC_REACH_CELL_MAX];
 	struct fabric_cell cell = { .kind = FABRIC_CELL_REACH,
 		.source = (uint16_t)c->self->switch_index,
 		.class = FABRIC_CLASS_NC };

@@ -17,7 +17,7 @@ void node_cells_count(const struct node_cells *c, struct node_row_counters *coun
 		counters->cells_tx += p->data_cells;
 		counters->control_cells_tx += p->control_cells;
 		counters->impaired_drops += p->lost_cells;
-		counters->cells_lost += c->reach.ports[i].lost;
+		counters->cells_lost += c->reach.ports[i].loss.lost;
 	}
 	counters->cells_rx = c->cells_rx;
 	counters->control_cells_rx = c->control_cells_rx;
@@ -58,7 +58,7 @@ static void view_port(const struct node_cells *c, uint32_t i, node_row_fn row_fn
 		.cell_bytes_tx = p->counters.cell_bytes,
 		.cell_bytes_rx = c->cell_bytes_rx[i],
 		.dropped_tx = p->counters.lost_cells + p->counters.discarded_cells,
-		.lost_rx = r->lost,
+		.lost_rx = r->loss.lost,
 		.corrupt_rx = c->corrupt_rx[i],
 		.queue_bytes = p->queue_bytes,
 		.stops_tx = p->stops,

@@ -1,7 +1,7 @@
 /*
  * Reachability of a leaf against peers that say anything, at any time. After each step the tables
- * must agree with what the peers said last over the links that are live, and what is told must be
- * balanced.
+ * must agree with what the peers said last over the links that are live, what is told must be
+ * balanced, and whatever is told must be valley-free and have a link that leads on.
  */
 #include <stdlib.h>
 #include "fabric/reach.h"
@@ -10,6 +10,7 @@
 #define PORTS    5u
 #define SWITCHES 150u
 #define DRAINS   200u /* first bytes from here on are drains */
+#define DOWN     7u   /* ports 0 to 2 lead to interface nodes */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,6 +40,59 @@ static void check_told(const struct fabric_reach *r, uint32_t d, bool direct)
 			require(view.balanced);
 }
 
+static bool claims(const uint64_t *set, uint32_t d)
+{
+	return set != NULL && dsf_bitset_has(set, d);
+}
+
+/* Ports that lead to d, be it as last resort. */
+static uint64_t leading(const struct fabric_reach *r, uint32_t d)
+{
+	uint64_t ports[1], want = 0;
+
+	for (uint32_t i = 0; i < PORTS; i++) {
+		const struct fabric_reach_port *p = &r->ports[i];
+
+		if (p->live &&
+			(claims(p->told, d) || claims(p->withheld, d) || claims(p->resort, d)))
+			want |= 1u << i;
+	}
+	fabric_reach_last_resort(r, d, ports);
+	require(ports[0] == want);
+	return want;
+}
+
+/* Ports that lead to d for last resort alone. */
+static uint64_t resorting(const struct fabric_reach *r, uint32_t d)
+{
+	uint64_t ports = leading(r, d) & ~r->active[0];
+
+	for (uint32_t i = 0; i < PORTS; i++) {
+		const struct fabric_reach_port *p = &r->ports[i];
+
+		if (p->active && claims(p->resort, d) && !claims(p->told, d) &&
+			!claims(p->withheld, d))
+			ports |= 1u << i;
+	}
+	return ports;
+}
+
+/* Who is told of d in any way: by the rules, while a link leads there, and in one set only. */
+static void check_resort(const struct fabric_reach *r, uint32_t d)
+{
+	uint64_t told = fabric_reach_told(r, d)[0] | fabric_reach_withheld(r, d)[0];
+	uint64_t resort = r->resort_ports == NULL ? 0 : r->resort_ports[d];
+	uint64_t behind = d == 10 ? 1u : d == 11 ? 6u : 0, from = leading(r, d);
+	uint64_t may = ~behind & r->live[0];
+
+	require(dsf_bitset_has(r->resorts, d) == (resorting(r, d) != 0));
+	if ((resorting(r, d) & behind) == 0 && !dsf_bitset_has(r->direct, d))
+		may &= DOWN; /* what only the spine leads to isn't told to the spine */
+	require((told & resort) == 0 && (told | resort) == (from != 0 ? may : 0));
+	for (uint32_t i = 0; i < PORTS && r->resort != NULL; i++)
+		require(dsf_bitset_has(r->resort + i * r->switch_words, d) == (resort >> i & 1u));
+}
+
 static void check(const struct fabric_reach *r)
 {
 	uint32_t live = 0, active = 0, wants = 0;
@@ -60,12 +114,13 @@ static void check(const struct fabric_reach *r)
 	require(live == r->live_count && active == r->active_count && wants == r->wants_count);
 	for (uint32_t d = 0; d < SWITCHES; d++) {
 		const uint64_t *ports = fabric_reach_ports(r, d);
-		bool direct = (ports[0] & 7u) != 0; /* ports 0 to 2 lead to interface nodes */
+		bool direct = (ports[0] & DOWN) != 0;
 
 		require(dsf_bitset_has(r->any, d) == (ports[0] != 0));
 		require(dsf_bitset_has(r->direct, d) == direct);
 		require(fabric_reach_cut(r, d) == (ports[0] == 0 && r->unbalanced_count[d] > 0));
 		check_told(r, d, direct);
+		check_resort(r, d);
 	}
 }
 
@@ -89,12 +144,12 @@ static size_t step(struct fabric_reach *r, const uint8_t *data, size_t size, dsf
 		used += data[1] < size - 2 ? data[1] : size - 2;
 		(void)fabric_reach_input(r, port, data + 2, used - 2, *now);
 		break;
-	case 3: fabric_reach_sequence(r, port, r->ports[port].sequence_next + data[1] - 20u); break;
+	case 3: fabric_reach_sequence(r, port, r->ports[port].loss.next + data[1] - 20u); break;
 	case 4: fabric_reach_sequence(r, port, (uint32_t)data[1] << 24); break;
 	case 5: now->ns += data[1] * 1000u; break;
 	case 6:
 		for (uint32_t i = 0; i < data[1]; i++)
-			fabric_reach_sequence(r, port, r->ports[port].sequence_next);
+			fabric_reach_sequence(r, port, r->ports[port].loss.next);
 		break;
 	default:
 		for (uint32_t from = 0; data[1] > 0 && fabric_reach_next_send(r, &busy, &from);) {
@@ -102,8 +157,8 @@ static size_t step(struct fabric_reach *r, const uint8_t *data, size_t size, dsf
 
 			size = fabric_reach_output(r, from, 0, payload, sizeof(payload));
 			require(!(busy >> from & 1u));
-			require(size == 4 || size == 4 + (SWITCHES + 7) / 8 ||
-				size == 4 + 2 * ((SWITCHES + 7) / 8));
+			for (uint32_t i = 1; size != 4 + i * ((SWITCHES + 7) / 8); i++)
+				require(i < 3); /* bitmaps */
 		}
 		while (fabric_reach_next_changed(r, &destination))
 			require(destination < SWITCHES);

@@ -118,6 +118,10 @@ static void malformed(void)
 		{ "behind the last switch", { 1, 0, 0, 8, 1 }, 5, -DSF_E_BADFIELD },
 		{ "over the last switch", { 0, 192, 0, 9, 1, 1 }, 6, -DSF_E_BADFIELD },
 		{ "very far", { 0xff, 0xc0, 0, 8, 1 }, 5, -DSF_E_BADFIELD },
+		{ "a byte too many", { 0, 0, 0, 8, 1, 1 }, 6, -DSF_E_BADFIELD },
+		{ "more switches than there can be", { 0, 0, 0x1f, 0xff, 1 }, 5, -DSF_E_TRUNCATED },
+		{ "nothing withheld, said to be", { 0, 0, 0x40, 8, 1 }, 5, -DSF_E_TRUNCATED },
+		{ "one bitmap of two", { 0, 0, 0x60, 8, 1, 1 }, 6, -DSF_E_TRUNCATED },
 	};
 
 	open_leaf();
@@ -251,10 +255,10 @@ static void gray(uint32_t first)
 	next_sequence = first;
 	for (int i = 0; i < 50; i++)
 		period(1000, 0);
-	TAP_OK(reach.ports[0].lost == 0 && reach.ports[0].live, "first %u: no loss", first);
+	TAP_OK(reach.ports[0].loss.lost == 0 && reach.ports[0].live, "first %u: no loss", first);
 	period(100, 3);
 	pass(3, 7);
-	TAP_OK(reach.ports[0].live && reach.ports[0].lost == 3, "three lost cells are borne");
+	TAP_OK(reach.ports[0].live && reach.ports[0].loss.lost == 3, "three lost cells are borne");
 	for (int i = 0; i < 50; i++)
 		period(1000, 1);
 	TAP_OK(reach.ports[0].live, "0.1 %% is borne");
@@ -289,7 +293,7 @@ static void corrupted(void)
 		period(1000, 0);
 	}
 	TAP_OK(reach.ports[0].isolated, "1 %% of corrupted cells isolates too");
-	TAP_EQ(reach.ports[0].lost, 0, "but they were not lost");
+	TAP_EQ(reach.ports[0].loss.lost, 0, "but they were not lost");
 	close_reach("corrupted");
 }
 
@@ -305,7 +309,7 @@ static void late_cells(void)
 		if (sequence % 600 == 0)
 			pass(1, 7);
 	}
-	TAP_OK(reach.ports[0].lost == 0 && reach.ports[0].live,
+	TAP_OK(reach.ports[0].loss.lost == 0 && reach.ports[0].live,
 		"trains that overtake are no loss, and no reason to leave the link");
 	TAP_EQ(fabric_reach_sequence(&reach, 0, 0x70000000), 0x70000000 - 60000, "a jump ahead is");
 	fabric_reach_sequence(&reach, 0, 3);
@@ -338,20 +342,45 @@ static void flaps(void)
 	close_reach("flaps");
 }
 
-/* What we say at port: 'd' drained, 's' a set, '-' nothing. */
-static char says(uint32_t port)
+/* The first cell that we say at port. */
+static struct fabric_reach_cell hear(const struct fabric_reach *r, uint32_t port)
 {
-	uint8_t payload[FABRIC_CELL_MAX];
-	size_t size = fabric_reach_output(&reach, port, 0, payload, sizeof(payload));
+	static uint8_t payload[FABRIC_CELL_MAX];
+	struct fabric_reach_cell cell = { 0 };
+	size_t size = fabric_reach_output(r, port, 0, payload, sizeof(payload));
 
-	if (size == 0)
-		return '-';
-	return dsf_load_be16(payload + 2) == 0 ? 'd' : 's';
+	TAP_OK(size > 0 && fabric_reach_cell_decode(&cell, payload, size) == 0,
+		"what is said at port %u can be read", port);
+	return cell;
 }
 
-static int say_drained(uint32_t port)
+/* 'd' drained, 's' not. */
+static char says(uint32_t port)
 {
-	return fabric_reach_input(&reach, port, (const uint8_t[4]){ 0 }, 4, now);
+	return hear(&reach, port).drained ? 'd' : 's';
+}
+
+static bool has(const uint8_t *bitmap, uint32_t one)
+{
+	return bitmap != NULL && (bitmap[one / 8] >> one % 8 & 1u);
+}
+
+/* Do we tell at port that we are a last resort for destination, and nothing else about it? */
+static bool resorts(uint32_t port, uint32_t destination)
+{
+	struct fabric_reach_cell cell = hear(&reach, port);
+
+	return has(cell.resort, destination) && !has(cell.told, destination) &&
+	       !has(cell.withheld, destination);
+}
+
+/* The peer at port reaches nothing, is a last resort for one, and its end is drained, or isn't. */
+static int say_resort(uint32_t port, bool drained, uint32_t one)
+{
+	uint8_t payload[4 + 2 * SWITCHES / 8] = { 0, 0, drained ? 0xa0 : 0x20, SWITCHES };
+
+	payload[4 + SWITCHES / 8 + one / 8] |= (uint8_t)(1u << one % 8);
+	return fabric_reach_input(&reach, port, payload, sizeof(payload), now);
 }
 
 static bool is_last_resort(uint32_t port, uint32_t destination)
@@ -378,19 +407,29 @@ static void drain(void)
 	TAP_OK(!reaches(0, 10) && !advertises(1, 10) && advertises(2, 11),
 		"what it led to is withdrawn");
 	TAP_OK(is_last_resort(0, 10) && !is_last_resort(1, 10), "and still found as last resort");
-	TAP_OK(says(0) == 'd' && says(1) == 's' && (sends() & 1u) != 0, "the peer is told");
+	TAP_OK(says(0) == 'd' && says(1) == 's' && sends() == 7, "all are told");
 	TAP_OK(changes() == 1, "one destination has changed");
-	say(0, NULL, 0);
-	TAP_OK(is_last_resort(0, 10), "the peer, which now tells nothing, takes nothing away");
+	TAP_OK(resorts(1, 10) && resorts(2, 10), "for which we are a last resort");
+	TAP_OK(resorts(0, 11) && !resorts(0, 10), "as for all else on the drained link");
+	say_resort(0, false, 10);
+	TAP_OK(is_last_resort(0, 10) && resorts(1, 10), "the peer, which knows, too");
 	fabric_reach_carrier(&reach, 0, false, now);
-	TAP_OK(!is_last_resort(0, 10) && changes() == 1, "without carrier it is no resort");
+	TAP_OK(!is_last_resort(0, 10) && !resorts(1, 10) && !resorts(2, 10) && changes() == 1,
+		"without carrier it is no resort");
 	fabric_reach_carrier(&reach, 0, true, now);
 	fabric_reach_heard(&reach, 0, true, now);
 	TAP_OK(reach.ports[0].live && !reach.ports[0].active, "a flap doesn't end the drain");
+	say_resort(0, false, 10);
 	fabric_reach_drain(&reach, 0, false, now);
 	TAP_OK(reach.ports[0].active && !reaches(0, 10) && says(0) == 's', "undrained: active");
+	TAP_OK(is_last_resort(0, 10) && resorts(1, 10), "no way yet, but what it was");
 	say_one(0, 10);
-	TAP_OK(reaches(0, 10) && advertises(1, 10), "and a way once the peer has spoken");
+	TAP_OK(reaches(0, 10) && advertises(1, 10) && !resorts(1, 10),
+		"and a way once the peer has spoken");
+	TAP_OK(!resorts(0, 11) && advertises(0, 11), "as we are for it");
+	fabric_reach_drain(&reach, 0, true, now);
+	fabric_reach_drain(&reach, 0, false, now);
+	TAP_OK(reaches(0, 10) && advertises(1, 10), "a drain that nobody heard of changes nothing");
 	close_reach("drain");
 }
 
@@ -399,23 +438,21 @@ static void peer_drain(void)
 	open_leaf();
 	live_ports();
 	say_one(0, 10);
-	TAP_EQ(say_drained(0), 0, "the peer's end is drained");
+	sends();
+	TAP_EQ(say_resort(0, true, 10), 0, "the peer's end is drained");
 	TAP_OK(reach.ports[0].peer_drained && reach.ports[0].live && !reach.ports[0].active &&
 			!reaches(0, 10) && is_last_resort(0, 10),
 		"inactive, a last resort");
 	TAP_OK(says(0) == 's', "we aren't");
+	TAP_OK(sends() == 7 && resorts(1, 10) && resorts(2, 10) && !resorts(0, 10),
+		"but a last resort ourselves, for all but the peer");
 	fabric_reach_carrier(&reach, 0, false, now);
 	fabric_reach_carrier(&reach, 0, true, now);
 	fabric_reach_heard(&reach, 0, true, now);
 	TAP_OK(reach.ports[0].live && !reach.ports[0].active, "a flap doesn't end the drain");
 	say_one(0, 11);
 	TAP_OK(reach.ports[0].active && reaches(0, 11) && !reaches(0, 10),
-		"the peer's next set does, and alone holds");
-	say_one(0, 150);
-	say_drained(0);
-	TAP_EQ(fabric_reach_input(&reach, 0, (const uint8_t[]){ 0, 0, 0, 16, 0, 4 }, 6, now), 0,
-		"a first part of a set, about switches up to 15");
-	TAP_OK(reaches(0, 10) && !reaches(0, 150), "what other parts said before is void");
+		"the peer's word does, and its set alone holds");
 	close_reach("peer drain");
 }
 
@@ -431,12 +468,38 @@ static void drain_all(void)
 	TAP_OK(reach.active_count == 0 && reach.live_count == 3 && sends() == 7 && says(2) == 'd',
 		"a drained switch: no port is active, all say so");
 	TAP_OK(is_last_resort(0, 10) && is_last_resort(1, 11), "what still comes finds its way");
+	TAP_OK(resorts(2, 10) && resorts(2, 11) && resorts(1, 10), "which is told");
 	fabric_reach_drain_all(&reach, false, now);
 	TAP_OK(reach.active_count == 2 && !reach.ports[1].active && says(1) == 'd' &&
 			says(0) == 's',
 		"undrained: but for the port that is drained itself");
-	TAP_OK(!reaches(0, 10) && !is_last_resort(0, 10), "what was told before is void");
+	TAP_OK(reaches(0, 10) && advertises(2, 10) && resorts(2, 11) && resorts(1, 10),
+		"all is as it was for that one");
+	fabric_reach_drain(&reach, 1, false, now);
+	TAP_OK(advertises(2, 11) && hear(&reach, 0).resort == NULL &&
+			hear(&reach, 1).resort == NULL && hear(&reach, 2).resort == NULL,
+		"without drains there is no last resort");
 	close_reach("drain all");
+}
+
+/* Last resorts keep to the rules: down from the spine, and never back up. */
+static void resorts_are_valley_free(void)
+{
+	open_leaf();
+	live_ports();
+	say_one(0, 10);
+	say_resort(2, false, 60);
+	TAP_OK(resorts(0, 60) && resorts(1, 60) && !resorts(2, 60),
+		"the spine's last resort is told to interface nodes alone");
+	TAP_OK(is_last_resort(2, 60) && !reaches(2, 60) && !fabric_reach_cut(&reach, 60),
+		"it is no way, and not cut off by balance");
+	fabric_reach_drain(&reach, 2, true, now);
+	TAP_OK(resorts(2, 10) && !resorts(2, 60), "on a drained link up nothing comes back either");
+	say_one(2, 60);
+	TAP_OK(resorts(0, 60) && is_last_resort(2, 60), "what is told on a drained link is no way");
+	fabric_reach_carrier(&reach, 2, false, now);
+	TAP_OK(!resorts(0, 60) && !is_last_resort(2, 60), "a failure ends it");
+	close_reach("last resorts");
 }
 
 /* An interface node with minimum links: starts drained, joins at 2, remains with 1. */
@@ -461,15 +524,18 @@ static void minimum(void)
 	fabric_reach_init(&reach, &memory.memory, &config);
 	for (uint32_t i = 0; i < 3; i++)
 		fabric_reach_carrier(&reach, i, true, now);
-	TAP_OK(fabric_reach_drained(&reach) && says(0) == 'd', "minimum: starts drained");
+	TAP_OK(fabric_reach_drained(&reach) && says(0) == 'd' && resorts(0, 10) &&
+			!advertises(0, 10),
+		"minimum: starts drained");
 	fabric_reach_heard(&reach, 0, true, now);
 	TAP_OK(fabric_reach_drained(&reach), "one link is too few to join");
 	fabric_reach_heard(&reach, 1, true, now);
-	TAP_OK(!fabric_reach_drained(&reach) && reach.active_count == 2 && says(2) == 's',
+	TAP_OK(!fabric_reach_drained(&reach) && reach.active_count == 2 && says(2) == 's' &&
+			!resorts(2, 10) && advertises(2, 10),
 		"two are enough");
 	fabric_reach_drain(&reach, 0, true, now);
 	TAP_OK(!fabric_reach_drained(&reach), "one is enough to remain");
-	say_drained(1);
+	say_resort(1, true, 60);
 	TAP_OK(fabric_reach_drained(&reach) && reach.active_count == 0, "none isn't");
 	fabric_reach_drain(&reach, 0, false, now);
 	TAP_OK(fabric_reach_drained(&reach), "one is too few to join again");
@@ -543,11 +609,17 @@ static void parts(uint32_t switches, uint32_t from, uint32_t end, uint32_t cell_
 
 static void no_memory(void)
 {
-	for (unsigned long nth = 1; nth <= 6; nth++) {
-		memory.fail_at = nth;
-		TAP_EQ(open_reach(&reach), -DSF_E_NOMEM, "init fails at allocation %lu", nth);
-		TAP_EQ(memory.live, 0, "without a leak");
-	}
+	unsigned long nth = 0;
+	int err;
+
+	do {
+		memory.fail_at = ++nth;
+		err = open_reach(&reach);
+		TAP_OK(err == 0 || (err == -DSF_E_NOMEM && memory.live == 0),
+			"init fails at allocation %lu without a leak, or not at all", nth);
+	} while (err < 0);
+	TAP_OK(nth > 10, "it has so many");
+	fabric_reach_close(&reach);
 	memory.fail_at = 0;
 	open_leaf();
 	live_ports();
@@ -556,6 +628,15 @@ static void no_memory(void)
 	TAP_OK(!reaches(0, 10), "and changes nothing");
 	TAP_EQ(say_one(0, 10), 0, "the next time it can");
 	TAP_OK(reaches(0, 10), "and does");
+	memory.fail_at = 1;
+	TAP_EQ(say_resort(1, false, 11), -DSF_E_NOMEM, "nor what it is a last resort for");
+	TAP_OK(!is_last_resort(1, 11), "and changes nothing");
+	memory.fail_at = 2; /* the first is the peer's set */
+	TAP_EQ(say_resort(1, false, 11), 0, "the next time it can");
+	TAP_OK(is_last_resort(1, 11) && !resorts(2, 11), "what there is no room for isn't told");
+	say_resort(0, true, 10);
+	say_resort(1, true, 11);
+	TAP_OK(resorts(2, 10) && resorts(2, 11), "the next time it is");
 	close_reach("no memory");
 }
 
@@ -574,6 +655,7 @@ int main(void)
 	drain();
 	peer_drain();
 	drain_all();
+	resorts_are_valley_free();
 	minimum();
 	parts(1, 0, 1, 512);
 	parts(64, 0, 64, 512);
