@@ -165,8 +165,7 @@ static bool is_cut(const struct node_drill *d, uint32_t plane)
 	return false;
 }
 
-/* What has no way waits at its source, until the watchdog comes; requests and grants to who can't
- * be reached have nowhere to go. */
+/* What has no way waits at its source, until the watchdog comes. */
 static void look_cuts(struct node_drill *d, dsf_instant now)
 {
 	for (uint32_t plane = 0; plane < d->config.topo->planes && plane < TOPO_PLANES_MAX;
@@ -403,9 +402,9 @@ static bool may_drop(const struct node_drill *d, uint32_t node, enum node_drill_
 	case NODE_DRILL_LINK_DOWN: return caused(d, node, DRILL_CAUSE_CARRIER);
 	case NODE_DRILL_EGRESS:
 		return caused(d, node, DRILL_CAUSE_CARRIER) || caused(d, node, DRILL_CAUSE_LOSS);
-	case NODE_DRILL_UNREACHABLE:
-	case NODE_DRILL_REASSEMBLY: /* of what was under way in the spine to who was cut off */
 	case NODE_DRILL_WATCHDOG: return plane_caused(d, node) || plane_cut(d, node);
+	case NODE_DRILL_UNREACHABLE:
+	case NODE_DRILL_REASSEMBLY:
 	case NODE_DRILL_LOST_CELLS: return plane_caused(d, node);
 	case NODE_DRILL_FABRIC:
 	case NODE_DRILL_COUNTERS: break;
@@ -455,6 +454,8 @@ void node_drill_row(struct node_drill *d, const struct node_row *row)
 	case NODE_QUERY_NDP:
 	case NODE_QUERY_FSDB_SESSION:
 	case NODE_QUERY_FSDB:
+	case NODE_QUERY_BGP_PEER:
+	case NODE_QUERY_BGP_TABLE:
 	case NODE_QUERY_ROUTE:
 	case NODE_QUERY_NIC:
 	case NODE_QUERY_PATHS:

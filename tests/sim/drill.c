@@ -22,11 +22,10 @@
 #define RANKS_MAX 64u
 #define SEEDS     12u
 #define IPV6      0x86ddu /* EtherType: the other frames are trains */
-#define PAYLOAD   4u      /* of a reachability cell: where its bitmap begins */
 
 /* Plants. */
 
-enum plant { NOTHING, UNHEALED, LOSER, LIAR, GREEDY, LOSSY_WIRES };
+enum plant { NOTHING, UNHEALED, LOSER, LIAR, GREEDY, LAST_RESORTLESS, LOSSY_WIRES };
 
 static enum plant plant;
 static uint32_t planted; /* link or switch index */
@@ -57,12 +56,25 @@ void __wrap_node_cells_forward(
 }
 
 /* What Input Balanced Mode withholds, the second bitmap if there is one, is told too. */
-static void tell_all(uint8_t *payload, size_t size)
+static void tell_all(uint8_t *payload)
 {
-	size_t bytes = (dsf_load_be16(payload + 2) + 7u) / 8u;
+	uint32_t flags = dsf_load_be16(payload + 2);
+	size_t bytes = ((flags & FABRIC_REACH_CELL_COUNT) + 7u) / 8u;
 
-	for (size_t i = PAYLOAD; i < PAYLOAD + bytes && i + bytes < size; i++)
+	for (size_t i = FABRIC_REACH_CELL_HEADER;
+		(flags & FABRIC_REACH_CELL_WITHHELD) && i < FABRIC_REACH_CELL_HEADER + bytes; i++)
 		payload[i] |= payload[i + bytes];
+}
+
+/* Last resorts, the last bitmap if there is one, aren't told. */
+static size_t tell_no_resorts(uint8_t *payload, size_t size)
+{
+	uint32_t flags = dsf_load_be16(payload + 2);
+
+	if (!(flags & FABRIC_REACH_CELL_RESORT))
+		return size;
+	payload[2] &= (uint8_t) ~(FABRIC_REACH_CELL_RESORT >> 8);
+	return size - ((flags & FABRIC_REACH_CELL_COUNT) + 7u) / 8u;
 }
 
 size_t __real_fabric_reach_output(
@@ -75,10 +87,12 @@ size_t __wrap_fabric_reach_output(
 	size_t size = __real_fabric_reach_output(r, port, part, payload, cap);
 
 	/* It goes on telling of the four leaf switches, which come first. */
-	if (plant == LIAR && r->self == planted && size > PAYLOAD)
-		payload[PAYLOAD] |= 0x0f;
-	if (plant == GREEDY && r->self == planted && size > PAYLOAD)
-		tell_all(payload, size);
+	if (plant == LIAR && r->self == planted && size > FABRIC_REACH_CELL_HEADER)
+		payload[FABRIC_REACH_CELL_HEADER] |= 0x0f;
+	if (plant == GREEDY && r->self == planted && size > 0)
+		tell_all(payload);
+	if (plant == LAST_RESORTLESS && r->tier == FABRIC_TIER_LEAF && size > 0)
+		size = tell_no_resorts(payload, size);
 	return size;
 }
 
@@ -338,7 +352,8 @@ static void planted_faults_are_found(const struct topo *t)
 		"a switch that lies about reachability");
 }
 
-/* Who is drained in the only plane is cut off, and so is what the spine holds for it. */
+/* Who is drained in the only plane is cut off, but what the spine holds for it arrives; were it
+ * lost, it would be told. */
 static void drains_that_cut_off(void)
 {
 	struct topo *t = source_topo("topologies/l2-zone.json");
@@ -350,6 +365,8 @@ static void drains_that_cut_off(void)
 	play(t, drill, 1, &o);
 	if (!TAP_OK(o.verdict == NODE_DRILL_HELD, "and holds there"))
 		tell_breaches(&o);
+	find(t, "drills/rdsw-drain.json", LAST_RESORTLESS, 0, 1u << TOPO_DRILL_DROPS,
+		"switches that know no last resort");
 	topo_drill_free(drill);
 	topo_free(t);
 }
