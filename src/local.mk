@@ -194,6 +194,7 @@ libnode_la_SOURCES += src/node/router_view.c
 libnode_la_SOURCES += src/node/row.h
 libnode_la_SOURCES += src/node/routing.c src/node/routing.h
 libnode_la_SOURCES += src/node/routing_config.c
+libnode_la_SOURCES += src/node/routing_expect.c
 libnode_la_SOURCES += src/node/routing_state.h
 libnode_la_SOURCES += src/node/routing_stream.c
 libnode_la_SOURCES += src/node/routing_view.c

@@ -31,13 +31,13 @@ static int init_ports(struct node_edge *e, const struct node_config *config)
 	return 0;
 }
 
-static int solicit_all(struct node_edge *e, const struct node_config *config, dsf_instant now)
+static int add_subnets(struct node_edge *e, const struct node_config *config, dsf_instant now)
 {
 	for (uint32_t i = 0; i < e->ports_count; i++) {
 		const struct topo_port *port = topo_node_port(e->topo, e->self, e->ndp_number[i]);
-		int err = 0;
+		int err = ip_route_set(&e->connected, &port->address, port->prefix_length, i);
 
-		if (node_edge_answered(config, port))
+		if (err == 0 && node_edge_answered(config, port))
 			err = ip_ndp_solicit(e->ndp, i, &e->topo->ports[port->peer].address, now);
 		if (err < 0)
 			return err;
@@ -73,7 +73,7 @@ static int init_ndp(struct node_edge *e, const struct node_config *config, dsf_i
 	dsf_memory_delete(e->memory, ports, most * sizeof(*ports));
 	if (e->ports_count == 0)
 		return 0;
-	return e->ndp == NULL ? -DSF_E_NOMEM : solicit_all(e, config, now);
+	return e->ndp == NULL ? -DSF_E_NOMEM : add_subnets(e, config, now);
 }
 
 int node_edge_init(struct node_edge *e, const struct node_config *config, uint64_t buffer_bytes,
@@ -91,6 +91,7 @@ int node_edge_init(struct node_edge *e, const struct node_config *config, uint64
 	e->inband_port = self->ports_count;
 	ip_icmp_init(&e->icmp, IP_ICMP_INTERVAL_NS / config->control_dilation);
 	fabric_packets_init(&e->packets, e->memory, buffer_bytes);
+	ip_route_init(&e->connected, e->memory);
 	e->ndp_port = dsf_memory_new(e->memory, table);
 	e->ndp_number = dsf_memory_new(e->memory, table);
 	if (e->ndp_port == NULL || e->ndp_number == NULL)
@@ -105,6 +106,7 @@ void node_edge_close(struct node_edge *e)
 
 	if (e->ndp != NULL)
 		ip_ndp_free(e->ndp);
+	ip_route_close(&e->connected);
 	node_ethernet_close(&e->ethernet);
 	fabric_packets_close(&e->packets);
 	dsf_memory_delete(e->memory, e->ndp_port, table);
@@ -246,13 +248,10 @@ int node_edge_pass(struct node_edge *e, uint32_t port, struct ip_packet *p,
 
 int node_edge_resolve(struct node_edge *e, const struct dsf_ip6 *address, dsf_instant now)
 {
-	for (uint32_t i = 0; i < e->ports_count; i++) {
-		const struct topo_port *port = topo_node_port(e->topo, e->self, e->ndp_number[i]);
+	uint32_t port;
+	int err = ip_route_lookup(&e->connected, address, &port);
 
-		if (memcmp(address, &port->address, port->prefix_length / 8u) == 0)
-			return ip_ndp_resolve(e->ndp, i, address, now);
-	}
-	return -DSF_E_NOROUTE;
+	return err < 0 ? err : ip_ndp_resolve(e->ndp, port, address, now);
 }
 
 bool node_edge_changed(struct node_edge *e, struct ip_ndp_change *change, dsf_instant now)

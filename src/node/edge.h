@@ -15,6 +15,7 @@
 #define DSF_NODE_EDGE_H
 #include "ip/icmp.h"
 #include "ip/ndp.h"
+#include "ip/route.h"
 #include "node/ethernet.h"
 #include "node/row.h"
 
@@ -33,6 +34,7 @@ struct node_edge {
 	struct node_ethernet ethernet;
 	struct ip_ndp *ndp; /* NULL without Ethernet ports */
 	struct ip_icmp icmp;
+	struct ip_route connected;            /* prefixes of our ports: NDP's port index */
 	uint32_t *ndp_port;                   /* NDP's port index of a port number */
 	uint32_t *ndp_number;                 /* port number of NDP's port index */
 	uint32_t ports_count, carriers_count; /* Ethernet ports; those with carrier */

@@ -162,17 +162,22 @@ void node_frame_done(struct node *n, void *buffer)
 	}
 }
 
+/* All streams of a router are BGP's. */
+
 int node_stream_accept(struct node *n, const struct node_stream_ends *ends, dsf_instant now)
 {
-	if (n->kind != KIND_INTERFACE)
-		return -DSF_E_UNSUPPORTED;
-	return node_interface_stream_accept(n->interface, ends, now);
+	if (n->kind == KIND_ROUTER)
+		return node_routing_accept(n->router->routing, ends, now);
+	return n->kind == KIND_INTERFACE ? node_interface_stream_accept(n->interface, ends, now)
+					 : -DSF_E_UNSUPPORTED;
 }
 
 void node_stream_connected(struct node *n, uint32_t stream, dsf_instant now)
 {
 	if (n->kind == KIND_INTERFACE)
 		node_interface_stream_connected(n->interface, stream, now);
+	else if (n->kind == KIND_ROUTER)
+		node_routing_connected(n->router->routing, stream, now);
 }
 
 void node_stream_input(
@@ -180,18 +185,24 @@ void node_stream_input(
 {
 	if (n->kind == KIND_INTERFACE)
 		node_interface_stream_input(n->interface, stream, bytes, size, now);
+	else if (n->kind == KIND_ROUTER)
+		node_routing_input(n->router->routing, stream, bytes, size, now);
 }
 
 void node_stream_writable(struct node *n, uint32_t stream, uint32_t room, dsf_instant now)
 {
 	if (n->kind == KIND_INTERFACE)
 		node_interface_stream_writable(n->interface, stream, room, now);
+	else if (n->kind == KIND_ROUTER)
+		node_routing_writable(n->router->routing, stream, room, now);
 }
 
 void node_stream_closed(struct node *n, uint32_t stream, bool reset, dsf_instant now)
 {
 	if (n->kind == KIND_INTERFACE)
 		node_interface_stream_closed(n->interface, stream, reset, now);
+	else if (n->kind == KIND_ROUTER)
+		node_routing_closed(n->router->routing, stream, now);
 }
 
 void node_memory_done(struct node *n, uint64_t request, int status, dsf_instant now)
@@ -222,7 +233,7 @@ void node_view(const struct node *n, enum node_query query, uint32_t filter, nod
 		node_interface_view(n->interface, query, filter, row_fn, user, now);
 		break;
 	case KIND_FABRIC: node_fabric_view(n->fabric, query, filter, row_fn, user); break;
-	case KIND_ROUTER: node_router_view(n->router, query, row_fn, user); break;
+	case KIND_ROUTER: node_router_view(n->router, query, row_fn, user, now); break;
 	case KIND_HOST: node_host_view(n->host, query, filter, row_fn, user, now); break;
 	}
 }

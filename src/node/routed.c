@@ -1,5 +1,6 @@
 #include "node/routed.h"
 #include "base/err.h"
+#include "topo/bgp.h"
 
 #define FAR           UINT16_MAX
 #define BUILDINGS_MAX 256u
@@ -13,22 +14,12 @@ struct picture {
 	struct dsf_ip6 *hops; /* [ports_count] */
 };
 
-static struct dsf_ip6 prefix_of(const struct dsf_ip6 *address, unsigned length)
+struct dsf_ip6 node_routed_prefix(const struct topo_node *n)
 {
 	struct dsf_ip6 prefix = { { 0 } };
 
-	memcpy(prefix.bytes, address->bytes, length / 8);
+	memcpy(prefix.bytes, n->loopback.bytes, NODE_ROUTED_SWITCH_LENGTH / 8);
 	return prefix;
-}
-
-struct dsf_ip6 node_routed_prefix(const struct topo_node *n)
-{
-	return prefix_of(&n->loopback, NODE_ROUTED_SWITCH_LENGTH);
-}
-
-static bool is_routed(const struct topo_node *n)
-{
-	return !dsf_ip6_is_unspecified(&n->loopback);
 }
 
 /* May a way that came from a node of role before go on from at to next? */
@@ -62,7 +53,7 @@ static void measure(const struct picture *p, uint32_t from, uint16_t *distances)
 			uint32_t next = t->ports[port->peer].node;
 			const struct topo_node *other = &t->nodes[next];
 
-			if (!port->ethernet || !is_routed(other) || other == p->self ||
+			if (!port->ethernet || !topo_is_routed(other) || other == p->self ||
 				distances[next] != FAR || !goes_on(n->role, other->role))
 				continue;
 			distances[next] = (uint16_t)(distances[node] + 1);
@@ -86,7 +77,7 @@ static void measure_all(const struct picture *p)
 		if (same < i)
 			memcpy(row_of(p, i), row_of(p, same), p->t->nodes_count * sizeof(uint16_t));
 		else if (topo_node_port(p->t, p->self, i)->ethernet &&
-			 is_routed(&p->t->nodes[neighbor]))
+			 topo_is_routed(&p->t->nodes[neighbor]))
 			measure(p, neighbor, row_of(p, i));
 		else
 			memset(row_of(p, i), 0xff, p->t->nodes_count * sizeof(uint16_t));
@@ -111,8 +102,10 @@ static uint16_t nearest(const struct picture *p, uint32_t port, uint32_t node, u
 	const uint16_t *distances = row_of(p, port);
 	uint16_t least = FAR;
 
+	/* SSWs know nothing inside a building. */
 	if (node != TOPO_NONE)
-		return distances[node];
+		return p->t->nodes[neighbor_of(p, port)].role == TOPO_ROLE_SSW ? FAR
+									       : distances[node];
 	for (uint32_t i = 0; i < p->t->nodes_count; i++) {
 		const struct topo_node *n = &p->t->nodes[i];
 
@@ -122,36 +115,41 @@ static uint16_t nearest(const struct picture *p, uint32_t port, uint32_t node, u
 	return least;
 }
 
-static int tell(const struct picture *p, uint32_t node, uint32_t building,
-	const struct dsf_ip6 *prefix, unsigned length, node_routed_fn fn, void *user)
+/* A switch's route, or (node TOPO_NONE) a building's. */
+static int tell(const struct picture *p, uint32_t building, struct node_routed *route,
+	node_routed_fn fn, void *user)
 {
 	uint16_t least = FAR;
-	uint32_t count = 0;
 
+	route->hops = p->hops;
+	route->count = 0;
 	for (uint32_t i = 0; i < p->self->ports_count; i++) {
-		uint16_t distance = nearest(p, i, node, building);
+		uint16_t distance = nearest(p, i, route->node, building);
 
 		if (distance < least) {
 			least = distance;
-			count = 0;
+			route->count = 0;
 		}
 		if (distance == least && distance != FAR)
-			add_hop(p, i, &count);
+			add_hop(p, i, &route->count);
 	}
-	return count == 0 ? 0 : fn(user, prefix, length, p->hops, count);
+	return route->count == 0 ? 0 : fn(user, route);
 }
 
 static int tell_switches(const struct picture *p, node_routed_fn fn, void *user)
 {
+	bool routed = p->t->fabric.mode == TOPO_FABRIC_ECMP;
 	int err = 0;
 
-	for (uint32_t i = 0; i < p->t->nodes_count && err == 0; i++) {
+	for (uint32_t i = 0; routed && i < p->t->nodes_count && err == 0; i++) {
 		const struct topo_node *n = &p->t->nodes[i];
-		struct dsf_ip6 prefix = node_routed_prefix(n);
+		struct node_routed route = { .prefix = node_routed_prefix(n),
+			.length = NODE_ROUTED_SWITCH_LENGTH,
+			.node = i };
 
-		if (is_routed(n) && n != p->self && n->building != TOPO_NONE &&
+		if (topo_is_routed(n) && n != p->self && n->building != TOPO_NONE &&
 			n->building == p->self->building)
-			err = tell(p, i, 0, &prefix, NODE_ROUTED_SWITCH_LENGTH, fn, user);
+			err = tell(p, n->building, &route, fn, user);
 	}
 	return err;
 }
@@ -163,14 +161,15 @@ static int tell_buildings(const struct picture *p, node_routed_fn fn, void *user
 
 	for (uint32_t i = 0; i < p->t->nodes_count && err == 0; i++) {
 		const struct topo_node *n = &p->t->nodes[i];
-		struct dsf_ip6 prefix = prefix_of(&n->loopback, NODE_ROUTED_BUILDING_LENGTH);
+		struct node_routed route = { .prefix = topo_bgp_aggregate(n->plane, n->building),
+			.length = TOPO_BGP_AGGREGATE_LENGTH,
+			.node = TOPO_NONE };
 
 		if (n->role != TOPO_ROLE_EDSW || n->plane != p->self->plane ||
 			n->building == p->self->building || told[n->building])
 			continue;
 		told[n->building] = true;
-		err = tell(
-			p, TOPO_NONE, n->building, &prefix, NODE_ROUTED_BUILDING_LENGTH, fn, user);
+		err = tell(p, n->building, &route, fn, user);
 	}
 	return err;
 }

@@ -12,12 +12,18 @@
 #include "base/memory.h"
 #include "topo/model.h"
 
-#define NODE_ROUTED_SWITCH_LENGTH   48u
-#define NODE_ROUTED_BUILDING_LENGTH 32u
+#define NODE_ROUTED_SWITCH_LENGTH 48u
 
-/* hops rise, and are valid for the call. 0, or an error that ends the walk. */
-typedef int (*node_routed_fn)(void *user, const struct dsf_ip6 *prefix, unsigned length,
-	const struct dsf_ip6 *hops, uint32_t count);
+struct node_routed {
+	struct dsf_ip6 prefix;
+	unsigned length;
+	uint32_t node;              /* whose it is; TOPO_NONE: a building's */
+	const struct dsf_ip6 *hops; /* rising; valid for the call */
+	uint32_t count;
+};
+
+/* 0, or an error that ends the walk. */
+typedef int (*node_routed_fn)(void *user, const struct node_routed *route);
 
 /* The routes of a router, but for connected ones: switches in order of nodes, then buildings. 0, an
  * error of fn, or -DSF_E_NOMEM. */

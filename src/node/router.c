@@ -1,11 +1,4 @@
 #include "node/router.h"
-#include <assert.h>
-#include "base/rng.h"
-#include "node/routed.h"
-
-#define SEED_KIND 0x65636d7020666c6full /* "ecmp flo" */
-
-static_assert(IP_HOPS_SETS_MAX < NODE_ROUTER_CONNECTED, "a set is told from a port");
 
 /* What leaves waits in a queue, or on a link for its delay. */
 static uint64_t buffer_bytes(const struct topo *t, const struct topo_node *self)
@@ -47,14 +40,8 @@ static int add_all_own(struct node_router *r)
 {
 	int err = add_own(r, &r->self->loopback);
 
-	for (uint32_t i = 0; i < r->self->ports_count && err == 0; i++) {
-		const struct topo_port *port = topo_node_port(r->topo, r->self, i);
-
-		err = add_own(r, &port->address);
-		if (err == 0)
-			err = ip_route_set(&r->routes, &port->address, port->prefix_length,
-				NODE_ROUTER_CONNECTED | i);
-	}
+	for (uint32_t i = 0; i < r->self->ports_count && err == 0; i++)
+		err = add_own(r, &topo_node_port(r->topo, r->self, i)->address);
 	return err;
 }
 
@@ -73,40 +60,24 @@ static int init_queues(struct node_router *r, const struct node_config *config)
 	return err;
 }
 
-int node_router_route(struct node_router *r, const struct dsf_ip6 *prefix, unsigned length,
-	const struct dsf_ip6 *hops, uint32_t count)
+static int init_routing(struct node_router *r, const struct node_config *config, dsf_instant now)
 {
-	uint32_t old, id = 0;
-	bool had = ip_route_get(&r->routes, prefix, length, &old) == 0;
-	int err = 0;
+	struct node_routing_config routing = { .topo = r->topo,
+		.index = r->index,
+		.memory = r->memory,
+		.trace = config->trace,
+		.seed = config->seed,
+		.control_dilation = config->control_dilation,
+		.promised = !config->streams,
+		.usable = is_usable,
+		.user = r };
 
-	if (had && (old & NODE_ROUTER_CONNECTED) != 0)
-		return 0; /* nobody knows better */
-	if (count == 0) {
-		(void)ip_route_remove(&r->routes, prefix, length);
-	} else {
-		err = ip_hops_find(&r->hops, hops, count, &id);
-		if (err < 0)
-			return err;
-		err = ip_route_set(&r->routes, prefix, length, id);
-	}
-	if (err < 0)
-		ip_hops_drop(&r->hops, id);
-	else if (had)
-		ip_hops_drop(&r->hops, old);
-	return err;
-}
-
-static int set_route(void *user, const struct dsf_ip6 *prefix, unsigned length,
-	const struct dsf_ip6 *hops, uint32_t count)
-{
-	return node_router_route(user, prefix, length, hops, count);
+	return node_routing_new(&r->routing, &routing, now);
 }
 
 struct node_router *node_router_new(const struct node_config *config, dsf_instant now)
 {
 	struct node_router *r = dsf_memory_new(config->memory, sizeof(*r));
-	struct dsf_rng rng;
 	int err;
 
 	if (r == NULL)
@@ -115,18 +86,14 @@ struct node_router *node_router_new(const struct node_config *config, dsf_instan
 	r->self = &config->topo->nodes[config->index];
 	r->memory = config->memory;
 	r->index = config->index;
-	dsf_rng_fork(&rng, config->seed, SEED_KIND, config->index);
-	r->flow_seed = dsf_rng_next(&rng);
 	ip_neighbor_init(&r->neighbors, r->memory, NULL);
-	ip_route_init(&r->routes, r->memory);
-	ip_hops_init(&r->hops, r->memory, is_usable, r);
 	err = node_edge_init(&r->edge, config, buffer_bytes(r->topo, r->self), now);
 	if (err == 0)
 		err = init_queues(r, config);
 	if (err == 0)
 		err = add_all_own(r);
 	if (err == 0)
-		err = node_routed_walk(r->topo, r->index, r->memory, set_route, r);
+		err = init_routing(r, config, now);
 	if (err == 0)
 		return r;
 	node_router_free(r);
@@ -137,16 +104,15 @@ void node_router_free(struct node_router *r)
 {
 	const struct dsf_memory *memory = r->memory;
 
+	node_routing_free(r->routing);
 	if (r->queues.ports != NULL)
 		node_queues_close(&r->queues);
-	ip_route_close(&r->routes);
-	ip_hops_close(&r->hops);
 	ip_neighbor_close(&r->neighbors);
 	node_edge_close(&r->edge);
 	dsf_memory_delete(memory, r, sizeof(*r));
 }
 
-static void learn(struct node_router *r, const struct ip_ndp_change *change)
+static void learn(struct node_router *r, const struct ip_ndp_change *change, dsf_instant now)
 {
 	struct ip_neighbor neighbor = { .address = change->address,
 		.mac = change->mac,
@@ -156,8 +122,8 @@ static void learn(struct node_router *r, const struct ip_ndp_change *change)
 		.local = true };
 
 	/* A full table keeps what it has; the packet path then resolves again and counts. */
-	if (ip_neighbor_set(&r->neighbors, &neighbor) == 0)
-		ip_hops_change(&r->hops, &change->address, change->reachable);
+	(void)ip_neighbor_set(&r->neighbors, &neighbor);
+	node_routing_look(r->routing, &change->address, now);
 }
 
 /* What an input or an expiry set off. */
@@ -166,7 +132,7 @@ static void settle(struct node_router *r, dsf_instant now)
 	struct ip_ndp_change change;
 
 	while (node_edge_changed(&r->edge, &change, now))
-		learn(r, &change);
+		learn(r, &change, now);
 	node_edge_settle(&r->edge, now);
 }
 
@@ -175,22 +141,14 @@ static const struct ip_neighbor *find_way(
 	struct node_router *r, const struct ip_packet *p, dsf_instant now, int *err)
 {
 	const struct ip_neighbor *to = ip_neighbor_lookup(&r->neighbors, &p->destination);
-	const struct dsf_ip6 *hop;
-	uint32_t value;
+	struct dsf_ip6 hop;
 
 	if (to != NULL && to->state != IP_NEIGHBOR_INCOMPLETE)
 		return to;
-	*err = ip_route_lookup(&r->routes, &p->destination, &value);
-	if (*err < 0)
+	*err = node_edge_resolve(&r->edge, &p->destination, now);
+	if (*err != -DSF_E_NOROUTE || !node_routing_find(r->routing, p, &hop))
 		return NULL;
-	if ((value & NODE_ROUTER_CONNECTED) != 0) {
-		*err = ip_ndp_resolve(r->edge.ndp, r->edge.ndp_port[value & ~NODE_ROUTER_CONNECTED],
-			&p->destination, now);
-		return NULL;
-	}
-	hop = ip_hops_pick(&r->hops, value, ip_packet_hash(p, r->flow_seed));
-	*err = -DSF_E_NOROUTE;
-	return hop == NULL ? NULL : find_hop(r, hop);
+	return find_hop(r, &hop);
 }
 
 static struct node_edge_target target_of(const struct node_router *r, const struct ip_neighbor *to)
@@ -258,20 +216,23 @@ void node_router_carrier(struct node_router *r, uint32_t port, bool up, dsf_inst
 
 dsf_instant node_router_deadline(const struct node_router *r)
 {
-	return dsf_time_min(node_queues_deadline(&r->queues), node_edge_deadline(&r->edge));
+	dsf_instant at =
+		dsf_time_min(node_queues_deadline(&r->queues), node_edge_deadline(&r->edge));
+
+	return dsf_time_min(at, node_routing_deadline(r->routing));
 }
 
 void node_router_expire(struct node_router *r, dsf_instant now)
 {
 	node_queues_expire(&r->queues, now);
 	node_edge_expire(&r->edge, now);
+	node_routing_expire(r->routing, now);
 	settle(r, now);
 }
 
 bool node_router_output(struct node_router *r, struct node_output *out, dsf_instant now)
 {
-	(void)now;
-	return node_edge_output(&r->edge, out);
+	return node_edge_output(&r->edge, out) || node_routing_output(r->routing, out, now);
 }
 
 void node_router_frame_done(struct node_router *r, void *buffer)
@@ -290,5 +251,5 @@ int node_router_command(struct node_router *r, const struct node_command *comman
 
 bool node_router_ready(const struct node_router *r)
 {
-	return node_edge_ready(&r->edge);
+	return node_edge_ready(&r->edge) && node_routing_ready(r->routing);
 }

@@ -45,44 +45,29 @@ static void view_neighbors(const struct node_router *r, node_row_fn row_fn, void
 	}
 }
 
-static void view_routes(const struct node_router *r, node_row_fn row_fn, void *user)
-{
-	struct node_row row = { .query = NODE_QUERY_ROUTE, .node = r->index };
-	unsigned length = IP_ROUTE_LENGTHS;
-	struct dsf_ip6 prefix = { { 0 } };
-	uint32_t value;
-
-	node_edge_view_routes(&r->edge, row_fn, user);
-	while (ip_route_next(&r->routes, &prefix, &length, &value)) {
-		if ((value & NODE_ROUTER_CONNECTED) != 0)
-			continue;
-		row.route = (struct node_row_route){ .prefix = prefix,
-			.prefix_length = (uint8_t)length,
-			.origin = "bgp",
-			.system_port = TOPO_NONE,
-			.port = TOPO_NONE,
-			.set = ip_hops_get(&r->hops, value) };
-		row_fn(user, &row);
-	}
-}
-
-void node_router_view(
-	const struct node_router *r, enum node_query query, node_row_fn row_fn, void *user)
+void node_router_view(const struct node_router *r, enum node_query query, node_row_fn row_fn,
+	void *user, dsf_instant now)
 {
 	switch (query) {
 	case NODE_QUERY_PORT: view_ports(r, row_fn, user); break;
 	case NODE_QUERY_COUNTERS: view_counters(r, row_fn, user); break;
 	case NODE_QUERY_NDP: view_neighbors(r, row_fn, user); break;
-	case NODE_QUERY_ROUTE: view_routes(r, row_fn, user); break;
-	case NODE_QUERY_READY: node_edge_view_missing(&r->edge, row_fn, user); break;
+	case NODE_QUERY_BGP_PEER:
+	case NODE_QUERY_BGP_TABLE: node_routing_view(r->routing, query, row_fn, user, now); break;
+	case NODE_QUERY_ROUTE:
+		node_edge_view_routes(&r->edge, row_fn, user);
+		node_routing_view(r->routing, query, row_fn, user, now);
+		break;
+	case NODE_QUERY_READY:
+		node_edge_view_missing(&r->edge, row_fn, user);
+		node_routing_view(r->routing, query, row_fn, user, now);
+		break;
 	case NODE_QUERY_REACHABILITY:
 	case NODE_QUERY_BALANCE:
 	case NODE_QUERY_VOQ:
 	case NODE_QUERY_SYSTEM_PORT:
 	case NODE_QUERY_FSDB_SESSION:
 	case NODE_QUERY_FSDB:
-	case NODE_QUERY_BGP_PEER:
-	case NODE_QUERY_BGP_TABLE:
 	case NODE_QUERY_NIC:
 	case NODE_QUERY_PATHS:
 	case NODE_QUERY_QP:

@@ -28,7 +28,9 @@ int node_routing_new(
 		sizeof(struct node_routing_prefix), NODE_ROUTING_PREFIXES_MAX);
 	ip_hops_init(&r->hops, config->memory, config->usable, config->user);
 	ip_route_init(&r->table, config->memory);
-	err = node_routing_configure(r, now);
+	err = node_routing_expect(r, now);
+	if (err == 0 && !config->promised)
+		err = node_routing_configure(r, now);
 	if (err < 0) {
 		node_routing_free(r);
 		return err;
@@ -50,6 +52,7 @@ void node_routing_free(struct node_routing *r)
 		bgp_free(r->bgp);
 	ip_route_close(&r->table);
 	ip_hops_close(&r->hops);
+	dsf_hash_close(&r->expected);
 	dsf_hash_close(&r->prefixes);
 	dsf_hash_close(&r->streams);
 	dsf_hash_close(&r->addresses);
@@ -68,22 +71,22 @@ static void forget_prefix(struct node_routing *r, struct node_routing_prefix *p)
 	dsf_hash_remove(&r->prefixes, p);
 }
 
-/* A prefix leads to other next hops from now on. */
-static void take_change(struct node_routing *r, const struct bgp_change *change, dsf_instant now)
+void node_routing_route(struct node_routing *r, const struct dsf_ip6 *prefix, uint32_t length,
+	const struct dsf_ip6 *hops, uint32_t hops_count, dsf_instant now)
 {
-	struct node_routing_prefix key = { .address = change->prefix.address,
-		.length = change->prefix.length };
+	struct node_routing_prefix key = { .address = *prefix, .length = length };
 	struct node_routing_prefix *p = dsf_hash_get(&r->prefixes, &key);
 	uint32_t set;
 
+	node_routing_count(r, prefix, length, hops_count);
 	dsf_trace_emit(r->config.trace, now, DSF_EVENT_ROUTE_CHANGED, r->config.index,
-		dsf_load_be64(key.address.bytes), change->hops_count);
-	if (change->hops_count == 0) {
+		dsf_load_be64(key.address.bytes), hops_count);
+	if (hops_count == 0) {
 		if (p != NULL)
 			forget_prefix(r, p);
 		return;
 	}
-	if (ip_hops_find(&r->hops, change->hops, change->hops_count, &set) == 0) {
+	if (ip_hops_find(&r->hops, hops, hops_count, &set) == 0) {
 		bool known = p != NULL;
 
 		if (!known)
@@ -100,6 +103,7 @@ static void take_change(struct node_routing *r, const struct bgp_change *change,
 	}
 	/* What it led to before is no longer true. */
 	r->refused++;
+	node_routing_count(r, prefix, length, 0);
 	p = dsf_hash_get(&r->prefixes, &key);
 	if (p != NULL)
 		forget_prefix(r, p);
@@ -122,10 +126,11 @@ void node_routing_settle(struct node_routing *r, dsf_instant now)
 	uint32_t peer;
 	bool up;
 
-	while (bgp_peer_changed(r->bgp, &peer, &up))
+	while (r->bgp != NULL && bgp_peer_changed(r->bgp, &peer, &up))
 		take_peer(r, peer, up, now);
-	while (bgp_changed(r->bgp, &change))
-		take_change(r, &change, now);
+	while (r->bgp != NULL && bgp_changed(r->bgp, &change))
+		node_routing_route(r, &change.prefix.address, change.prefix.length, change.hops,
+			change.hops_count, now);
 }
 
 bool node_routing_find(
@@ -213,7 +218,7 @@ void node_routing_look_all(struct node_routing *r, dsf_instant now)
 
 dsf_instant node_routing_deadline(const struct node_routing *r)
 {
-	dsf_instant at = r == NULL ? DSF_NEVER : bgp_deadline(r->bgp);
+	dsf_instant at = r == NULL || r->bgp == NULL ? DSF_NEVER : bgp_deadline(r->bgp);
 	uint32_t dilation = r == NULL ? 1 : r->config.control_dilation;
 
 	if (!dsf_time_is_never(at))
@@ -231,5 +236,5 @@ void node_routing_expire(struct node_routing *r, dsf_instant now)
 
 bool node_routing_ready(const struct node_routing *r)
 {
-	return r == NULL || r->ours_up == r->ours_count;
+	return r == NULL || (r->ours_up == r->ours_count && r->expected_there == r->expected.count);
 }

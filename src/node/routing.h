@@ -35,6 +35,7 @@ struct node_routing_config {
 	const struct dsf_trace *trace; /* or NULL */
 	uint64_t seed;
 	uint32_t control_dilation;
+	bool promised; /* no BGP: the routes that the topology promises stand for its */
 	ip_hops_usable_fn usable;
 	void *user;
 };
@@ -66,7 +67,8 @@ bool node_routing_output(struct node_routing *r, struct node_output *out, dsf_in
 dsf_instant node_routing_deadline(const struct node_routing *r);
 void node_routing_expire(struct node_routing *r, dsf_instant now);
 
-/* All sessions between our own switches stand; those with others may come later. */
+/* All sessions between our own switches stand, and have brought the routes that the topology
+ * promises; those with others may come later. */
 bool node_routing_ready(const struct node_routing *r);
 
 /* NODE_QUERY_BGP_PEER, NODE_QUERY_BGP_TABLE, NODE_QUERY_ROUTE (BGP's), NODE_QUERY_READY. */

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include "base/err.h"
 #include "base/rng.h"
+#include "node/routed.h"
 #include "node/routing_state.h"
 
 static_assert(TOPO_BGP_PATHS_MAX == BGP_PATHS_MAX, "a file can't ask for more");
@@ -10,9 +11,14 @@ static_assert(TOPO_BGP_PATHS_MAX == BGP_PATHS_MAX, "a file can't ask for more");
 enum own_policy {
 	OWN_TO_SPINE,   /* the aggregate and what the file has it originate, nothing else */
 	OWN_FROM_SPINE, /* nothing that is in our own building */
-	OWN_TO_LEAVES,  /* not the aggregate: who isn't known in the building isn't there */
+	/* To the building: not the aggregate, for who isn't known in it isn't there. In a routed
+	 * fabric our own prefix, and nothing else of the building: edge switches are no way in it. */
+	OWN_INWARD,
 	OWN_POLICIES,
 };
+
+/* The policy of a leaf of a routed fabric, which is a way to nobody: what it originates. */
+#define LEAF_POLICY 0
 
 struct making {
 	struct node_routing *routing;
@@ -26,9 +32,25 @@ static const struct topo_bgp *given(const struct node_routing *r)
 	return r->self->bgp == TOPO_NONE ? NULL : &r->config.topo->bgp[r->self->bgp];
 }
 
+static bool is_routed_fabric(const struct node_routing *r)
+{
+	return r->config.topo->fabric.mode == TOPO_FABRIC_ECMP;
+}
+
 static bool is_edge(const struct node_routing *r)
 {
-	return r->self->role == TOPO_ROLE_EDSW && r->config.topo->fabric.mode == TOPO_FABRIC_DSF;
+	return r->self->role == TOPO_ROLE_EDSW;
+}
+
+static bool is_routed_leaf(const struct node_routing *r)
+{
+	return r->self->role == TOPO_ROLE_RDSW && is_routed_fabric(r);
+}
+
+/* Tells a prefix of its own: every switch of a routed fabric. */
+static bool has_prefix(const struct node_routing *r)
+{
+	return is_routed_fabric(r) && r->self->building != TOPO_NONE;
 }
 
 static struct bgp_prefix_key key_of(const struct dsf_ip6 *prefix, uint8_t length)
@@ -66,15 +88,29 @@ static void add_exact(struct making *m, struct bgp_policy *policy, const struct 
 	policy->rules_count++;
 }
 
+/* The aggregate is the first origin, in a routed fabric the switch's own prefix the second. */
 static void add_edge_policies(struct making *m)
 {
-	const struct bgp_origin *aggregate = &m->origins[0];
+	const struct bgp_origin *aggregate = &m->origins[0], *own = &m->origins[1];
+	bool has_own = has_prefix(m->routing);
+	struct bgp_policy *policy = add_policy(m, false);
+
+	for (uint32_t i = 0; i < m->origins_count; i++)
+		if (!has_own || i != 1)
+			add_exact(m, policy, &m->origins[i], m->origins[i].prefix.length, true);
+	add_exact(m, add_policy(m, true), aggregate, 128, false);
+	policy = add_policy(m, true);
+	if (has_own)
+		add_exact(m, policy, own, own->prefix.length, true);
+	add_exact(m, policy, aggregate, has_own ? 128 : aggregate->prefix.length, false);
+}
+
+static void add_leaf_policy(struct making *m)
+{
 	struct bgp_policy *policy = add_policy(m, false);
 
 	for (uint32_t i = 0; i < m->origins_count; i++)
 		add_exact(m, policy, &m->origins[i], m->origins[i].prefix.length, true);
-	add_exact(m, add_policy(m, true), aggregate, 128, false);
-	add_exact(m, add_policy(m, true), aggregate, aggregate->prefix.length, false);
 }
 
 static const struct bgp_policy *add_given_policy(
@@ -133,15 +169,18 @@ static void configure_derived(
 	struct making *m, const struct topo_bgp_peer *peer, struct bgp_peer_config *c)
 {
 	const struct node_routing *r = m->routing;
+	bool outward = r->config.topo->nodes[peer->node].role == TOPO_ROLE_SSW;
 
 	c->restart_s = 0;
 	c->passive = peer->node < r->config.index;
 	if (peer->kind == TOPO_BGP_INTERNAL)
 		c->add_path = is_edge(r) ? BGP_ADD_PATH_SEND : BGP_ADD_PATH_RECEIVE;
+	if (is_routed_leaf(r))
+		c->export = &r->policies[LEAF_POLICY];
 	if (!is_edge(r))
 		return;
-	c->import = peer->kind == TOPO_BGP_LINK ? &r->policies[OWN_FROM_SPINE] : NULL;
-	c->export = &r->policies[peer->kind == TOPO_BGP_LINK ? OWN_TO_SPINE : OWN_TO_LEAVES];
+	c->import = outward ? &r->policies[OWN_FROM_SPINE] : NULL;
+	c->export = &r->policies[outward ? OWN_TO_SPINE : OWN_INWARD];
 }
 
 static int add_peer(struct making *m, const struct topo_bgp_peer *peer, uint32_t index)
@@ -165,7 +204,8 @@ static int add_peer(struct making *m, const struct topo_bgp_peer *peer, uint32_t
 	return 0;
 }
 
-/* An edge switch's aggregate comes first, and isn't told before there is a leaf. */
+/* An edge switch's aggregate comes first, and isn't told before there is a leaf; in a routed fabric,
+ * before anything of the building is known. */
 static void add_origins(struct making *m)
 {
 	const struct node_routing *r = m->routing;
@@ -174,8 +214,15 @@ static void add_origins(struct making *m)
 	if (r->originates) {
 		struct dsf_ip6 aggregate = topo_bgp_aggregate(r->self->plane, r->self->building);
 
-		m->origins[m->origins_count++].prefix =
-			key_of(&aggregate, TOPO_BGP_AGGREGATE_LENGTH);
+		m->origins[m->origins_count++] =
+			(struct bgp_origin){ key_of(&aggregate, TOPO_BGP_AGGREGATE_LENGTH),
+				is_routed_fabric(r), is_routed_fabric(r) };
+	}
+	if (has_prefix(r)) {
+		struct dsf_ip6 own = node_routed_prefix(r->self);
+
+		m->origins[m->origins_count++] =
+			(struct bgp_origin){ key_of(&own, NODE_ROUTED_SWITCH_LENGTH), 0, true };
 	}
 	for (uint32_t i = 0; bgp != NULL && i < bgp->origins_count; i++) {
 		const struct topo_bgp_origin *o =
@@ -194,10 +241,13 @@ static void count(struct node_routing *r, uint32_t *origins)
 	struct topo_bgp_peer peer;
 
 	r->originates = is_edge(r);
-	*origins = r->originates + (bgp == NULL ? 0 : bgp->origins_count);
+	*origins = r->originates + has_prefix(r) + (bgp == NULL ? 0 : bgp->origins_count);
 	if (r->originates) {
 		r->policies_count = OWN_POLICIES;
 		r->rules_count = *origins + 2;
+	} else if (is_routed_leaf(r)) {
+		r->policies_count = 1;
+		r->rules_count = *origins;
 	}
 	while (topo_bgp_next(r->config.topo, r->config.index, &walk, &peer)) {
 		r->peers_count++;
@@ -219,6 +269,8 @@ static int make(struct making *m, dsf_instant now)
 	add_origins(m);
 	if (r->originates)
 		add_edge_policies(m);
+	else if (is_routed_leaf(r))
+		add_leaf_policy(m);
 	for (uint32_t i = 0;
 		err == 0 && topo_bgp_next(r->config.topo, r->config.index, &walk, &peer); i++)
 		err = add_peer(m, &peer, i);

@@ -43,6 +43,15 @@ struct node_routing_prefix {
 	uint32_t set; /* of hops */
 };
 
+/* What the prefix has to lead to when all of the lab is up. */
+struct node_routing_expected {
+	struct dsf_ip6 address; /* key, with length */
+	uint32_t length;
+	uint32_t node; /* whose it is; TOPO_NONE: a building's */
+	uint32_t hops; /* so many next hops */
+	bool there;
+};
+
 struct node_routing {
 	struct node_routing_config config;
 	const struct topo_node *self;
@@ -57,6 +66,8 @@ struct node_routing {
 	struct ip_hops hops;
 	struct ip_route table; /* prefix -> set */
 	struct dsf_hash prefixes;
+	struct dsf_hash expected;
+	uint32_t expected_there;
 	uint64_t flow_seed;
 	uint64_t refused; /* routes that found no room */
 	uint8_t buffer[NODE_ROUTING_WRITE_BYTES];
@@ -70,6 +81,18 @@ static inline dsf_instant node_routing_protocol(const struct node_routing *r, ds
 {
 	return (dsf_instant){ now.ns * r->config.control_dilation };
 }
+
+/* routing_expect.c: what there has to be, from the topology; without BGP it is so from the
+ * beginning. 0, -DSF_E_NOMEM or -DSF_E_FULL. */
+int node_routing_expect(struct node_routing *r, dsf_instant now);
+/* routing_expect.c: a prefix leads to so many next hops now. */
+void node_routing_count(
+	struct node_routing *r, const struct dsf_ip6 *prefix, uint32_t length, uint32_t hops);
+void node_routing_view_expected(const struct node_routing *r, node_row_fn row_fn, void *user);
+
+/* routing.c: a prefix leads to other next hops from now on, or (0) to none. */
+void node_routing_route(struct node_routing *r, const struct dsf_ip6 *prefix, uint32_t length,
+	const struct dsf_ip6 *hops, uint32_t hops_count, dsf_instant now);
 
 /* routing_config.c: makes the speaker and its peers. 0 or -DSF_E_NOMEM, -DSF_E_FULL. */
 int node_routing_configure(struct node_routing *r, dsf_instant now);

@@ -278,7 +278,9 @@ bool node_routing_output(struct node_routing *r, struct node_output *out, dsf_in
 	struct bgp_action action;
 	bool done = false;
 
-	while (r != NULL && !done) {
+	if (r == NULL || r->bgp == NULL)
+		return false;
+	while (!done) {
 		if (r->work_first != NULL)
 			done = work(r, out, now);
 		else if (bgp_output(r->bgp, &action, r->buffer, sizeof(r->buffer),
@@ -287,7 +289,6 @@ bool node_routing_output(struct node_routing *r, struct node_output *out, dsf_in
 		else
 			break;
 	}
-	if (r != NULL)
-		node_routing_settle(r, now);
+	node_routing_settle(r, now);
 	return done;
 }

@@ -52,7 +52,7 @@ static void view_route(const struct view *v, const struct node_routing_prefix *p
 
 	row.route = (struct node_row_route){ .prefix = p->address,
 		.prefix_length = (uint8_t)p->length,
-		.origin = "bgp",
+		.origin = r->bgp != NULL ? "bgp" : "static",
 		.system_port = TOPO_NONE,
 		.port = TOPO_NONE,
 		.set = ip_hops_get(&r->hops, p->set) };
@@ -78,8 +78,10 @@ void node_routing_view(const struct node_routing *r, enum node_query query, node
 
 	if (r == NULL)
 		return;
-	if (query == NODE_QUERY_BGP_TABLE)
+	if (query == NODE_QUERY_BGP_TABLE && r->bgp != NULL)
 		bgp_rows(r->bgp, view_path, &v);
+	if (query == NODE_QUERY_READY)
+		node_routing_view_expected(r, row_fn, user);
 	for (const struct node_routing_prefix *p = NULL;
 		query == NODE_QUERY_ROUTE && (p = dsf_hash_next(&r->prefixes, p)) != NULL;)
 		view_route(&v, p);
