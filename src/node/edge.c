@@ -60,7 +60,7 @@ static int init_ndp(struct node_edge *e, const struct node_config *config, dsf_i
 	for (uint32_t i = 0; i < most; i++) {
 		const struct topo_port *port = topo_node_port(e->topo, e->self, i);
 
-		if (!port->ethernet)
+		if (!topo_port_has_address(port))
 			continue;
 		ports[e->ports_count] =
 			(struct ip_ndp_port){ port->mac, port->address, port->prefix_length };
@@ -117,9 +117,11 @@ bool node_edge_carrier(struct node_edge *e, uint32_t port, bool up, dsf_instant 
 {
 	if (e->ethernet.ports[port].carrier == up)
 		return false;
-	e->carriers_count += up ? 1u : ~0u;
 	node_ethernet_carrier(&e->ethernet, port, up, now);
-	ip_ndp_carrier(e->ndp, e->ndp_port[port], up, now);
+	if (topo_port_has_address(topo_node_port(e->topo, e->self, port))) {
+		e->carriers_count += up ? 1u : ~0u;
+		ip_ndp_carrier(e->ndp, e->ndp_port[port], up, now);
+	}
 	dsf_trace_emit(
 		e->trace, now, up ? DSF_EVENT_PORT_UP : DSF_EVENT_PORT_DOWN, e->index, port, 0);
 	return true;
@@ -147,6 +149,8 @@ int node_edge_input(struct node_edge *e, uint32_t port, const struct node_frame 
 	e->packets_rx++;
 	if (port == e->inband_port) {
 		err = ip_packet_parse_bare(p, frame->bytes, frame->stored, frame->size);
+	} else if (!topo_port_has_address(topo_node_port(e->topo, e->self, port))) {
+		err = -DSF_E_STATE;
 	} else {
 		err = ip_packet_parse_frame(p, frame->bytes, frame->stored, frame->size);
 		if (err == 0 && ip_ndp_wire_is(p, frame->bytes, frame->stored))

@@ -37,7 +37,7 @@ struct node_edge {
 	struct ip_route connected;            /* prefixes of our ports: NDP's port index */
 	uint32_t *ndp_port;                   /* NDP's port index of a port number */
 	uint32_t *ndp_number;                 /* port number of NDP's port index */
-	uint32_t ports_count, carriers_count; /* Ethernet ports; those with carrier */
+	uint32_t ports_count, carriers_count; /* with an address; of those, with carrier */
 	uint64_t packets_rx;
 	uint64_t errors[DSF_ERR_COUNT];
 	uint8_t icmp_frame[IP_ICMP_FRAME_MAX];

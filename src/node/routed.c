@@ -53,8 +53,9 @@ static void measure(const struct picture *p, uint32_t from, uint16_t *distances)
 			uint32_t next = t->ports[port->peer].node;
 			const struct topo_node *other = &t->nodes[next];
 
-			if (!port->ethernet || !topo_is_routed(other) || other == p->self ||
-				distances[next] != FAR || !goes_on(n->role, other->role))
+			if (!topo_port_has_address(port) || !topo_is_routed(other) ||
+				other == p->self || distances[next] != FAR ||
+				!goes_on(n->role, other->role))
 				continue;
 			distances[next] = (uint16_t)(distances[node] + 1);
 			p->queue[last++] = next;
@@ -76,8 +77,7 @@ static void measure_all(const struct picture *p)
 			same++;
 		if (same < i)
 			memcpy(row_of(p, i), row_of(p, same), p->t->nodes_count * sizeof(uint16_t));
-		else if (topo_node_port(p->t, p->self, i)->ethernet &&
-			 topo_is_routed(&p->t->nodes[neighbor]))
+		else if (topo_is_routed(&p->t->nodes[neighbor]))
 			measure(p, neighbor, row_of(p, i));
 		else
 			memset(row_of(p, i), 0xff, p->t->nodes_count * sizeof(uint16_t));
@@ -124,7 +124,9 @@ static int tell(const struct picture *p, uint32_t building, struct node_routed *
 	route->hops = p->hops;
 	route->count = 0;
 	for (uint32_t i = 0; i < p->self->ports_count; i++) {
-		uint16_t distance = nearest(p, i, route->node, building);
+		uint16_t distance = topo_port_has_address(topo_node_port(p->t, p->self, i))
+					    ? nearest(p, i, route->node, building)
+					    : FAR;
 
 		if (distance < least) {
 			least = distance;

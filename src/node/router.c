@@ -40,8 +40,12 @@ static int add_all_own(struct node_router *r)
 {
 	int err = add_own(r, &r->self->loopback);
 
-	for (uint32_t i = 0; i < r->self->ports_count && err == 0; i++)
-		err = add_own(r, &topo_node_port(r->topo, r->self, i)->address);
+	for (uint32_t i = 0; i < r->self->ports_count && err == 0; i++) {
+		const struct topo_port *port = topo_node_port(r->topo, r->self, i);
+
+		if (topo_port_has_address(port))
+			err = add_own(r, &port->address);
+	}
 	return err;
 }
 
