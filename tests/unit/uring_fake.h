@@ -297,13 +297,14 @@ static void fake_topo_init(
 		f->links[i].delay_ns = delay_ns;
 		f->links[i].mtu = kinds[i] == 'e' ? 9000 : 16384;
 	}
-	f->nodes[0] = (struct topo_node){ .name = "device", .role = role };
+	f->nodes[0] = (struct topo_node){ .name = "device", .role = role, .bgp = TOPO_NONE };
 	f->nodes[0].ports_count = (uint32_t)strlen(kinds);
-	f->nodes[0].bgp = f->nodes[1].bgp = TOPO_NONE;
 	if (!topo_is_fabric_node(role)) /* they route nothing, and have no host port */
 		f->nodes[0].loopback =
 			(struct dsf_ip6){ { 0xfd, 0x5f, 0, 0, 0, 0, 0xff, 0, [15] = 1 } };
-	f->nodes[1] = (struct topo_node){ .name = "peer", .role = TOPO_ROLE_HOST };
+	f->nodes[1] = (struct topo_node){
+		.name = "peer", .role = TOPO_ROLE_HOST, .bgp = TOPO_NONE
+	};
 	f->nodes[1].first_port = FAKE_PORTS;
 	f->nodes[1].ports_count = f->nodes[0].ports_count;
 	f->topo.nodes = f->nodes;
