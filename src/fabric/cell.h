@@ -141,6 +141,13 @@ static inline bool fabric_train_departure(const uint8_t *frame, size_t size, dsf
 	return true;
 }
 
+/* The same train with another departure. */
+static inline void fabric_train_put_off(uint8_t *frame, size_t size, dsf_instant depart)
+{
+	if (size >= FABRIC_TRAIN_HEADER)
+		dsf_store_be64(frame + 24, depart.ns);
+}
+
 /* Reads the cell at cells, of which size bytes are left in the train. Returns the bytes it takes
  * (header + present payload), or -DSF_E_TRUNCATED / -DSF_E_BADFIELD: the rest of the train can't be
  * read either. */

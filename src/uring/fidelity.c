@@ -56,10 +56,10 @@ void uring_fidelity_reset(struct uring_fidelity *f)
 	uint64_t past_drops = f->past_drops + uring_fidelity_drops(f);
 	uint64_t past_nic_drops = f->past_nic_drops + f->nic_drops;
 	dsf_instant thawed_at = f->thawed_at;
-	bool frozen = f->frozen;
+	unsigned catching_up = f->catching_up;
 
 	memset(f, 0, sizeof(*f));
-	f->frozen = frozen;
+	f->catching_up = catching_up;
 	f->thawed_at = thawed_at;
 	f->past_drops = past_drops;
 	f->past_nic_drops = past_nic_drops;

@@ -8,8 +8,8 @@
  *
  * A process that was stopped (SIGSTOP: `node freeze`, the gray failure) and goes on is late with
  * all that came meanwhile, and has lost what found no room. That is the failure and not the
- * machine, so it doesn't count, until the process has caught up with the instant at which it went
- * on.
+ * machine, so it doesn't count. As in the simulator it does all of it at the instant at which it
+ * went on: a box that stood still has sent nothing meanwhile.
  */
 #ifndef DSF_URING_FIDELITY_H
 #define DSF_URING_FIDELITY_H
@@ -37,14 +37,14 @@ struct uring_fidelity {
 	uint64_t nic_drops; /* host: refused by the port's own queueing discipline */
 	/* Of earlier runs, since the process started: what a reset took out of the above. */
 	uint64_t past_drops, past_nic_drops;
-	bool frozen; /* it was, and hasn't caught up yet */
-	dsf_instant thawed_at;
+	dsf_instant thawed_at; /* the last time it went on after a stop; DSF_EPOCH: never */
+	unsigned catching_up;  /* since then: idle turns until nothing of it is left; 0: done */
 };
 
 static inline void uring_fidelity_late(
 	struct uring_fidelity *f, dsf_instant due, dsf_instant handled)
 {
-	if (!f->frozen || dsf_time_before(f->thawed_at, due))
+	if (dsf_time_before(f->thawed_at, due))
 		dsf_histogram_add(&f->late, dsf_time_since(due, handled));
 }
 

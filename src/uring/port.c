@@ -241,7 +241,7 @@ void uring_port_collect_drops(struct uring_port *p, struct uring_fidelity *f)
 
 	if (p->fd >= 0 && p->config.kind != URING_PORT_TUN &&
 		getsockopt(p->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
-		*(f->frozen ? &f->cut : &f->drops[URING_DROP_SOCKET]) += stats.tp_drops;
+		*(f->catching_up ? &f->cut : &f->drops[URING_DROP_SOCKET]) += stats.tp_drops;
 }
 
 /* Carrier as it is now; the netlink news of a change may still be under way. */

@@ -15,6 +15,7 @@
 #define COMPLETIONS_MAX      512u
 #define COALESCED_COUNT      (URING_CQ_ENTRIES / 2) /* completions that end the sleep early */
 #define SPIN_NS              5000u /* less than a timer is late by: not worth sleeping */
+#define IDLE_TURNS           2u    /* the kernel is asked between two of them */
 #define CLOCK_EVERY          16u   /* inputs between two readings of the clock */
 
 /* Outputs. */
@@ -29,10 +30,20 @@ static struct uring_port *port_of(struct uring_process *p, uint32_t number)
 	return &p->ports[number];
 }
 
+/* What should have left while we stood still leaves now. */
+static void put_off(const struct uring_port *port, struct node_output *out, dsf_instant depart)
+{
+	out->depart = depart;
+	if (port->config.kind == URING_PORT_FABRIC)
+		fabric_train_put_off((uint8_t *)(uintptr_t)out->head, out->head_size, depart);
+}
+
 static void send_or_wait(struct uring_process *p, struct node_output *out)
 {
 	struct uring_port *port = port_of(p, out->port);
 
+	if (dsf_time_before(out->depart, p->fidelity.thawed_at))
+		put_off(port, out, p->fidelity.thawed_at);
 	out->depart = dsf_time_after(out->depart, port->config.hold_ns);
 	if (port->config.kind != URING_PORT_FABRIC && !dsf_time_due(out->depart, p->clock.last) &&
 		uring_transmit_wait(&p->transmit, port, out))
@@ -64,13 +75,14 @@ static unsigned take_outputs(struct uring_process *p)
 
 /* Fidelity and order. */
 
-/* What was due by now is late because this process was stopped. */
+/* What was due by now is late because this process was stopped: it is done now. */
 static void look_for_thaw(struct uring_process *p)
 {
 	if (!uring_fidelity_went_on())
 		return;
-	p->fidelity.frozen = true;
-	p->fidelity.thawed_at = uring_clock_now(&p->clock);
+	p->fidelity.catching_up = IDLE_TURNS;
+	p->fidelity.thawed_at = uring_clock_read(&p->clock);
+	p->now = dsf_time_max(p->now, p->fidelity.thawed_at);
 }
 
 static void handle_frame(struct uring_process *p, struct uring_held *held)
@@ -388,14 +400,14 @@ static void settle_ports(struct uring_process *p)
 	}
 }
 
-/* What came while it was stopped has been handled; what found no room then is lost by that. */
+/* Nothing more comes in of what came while it was stopped; what found no room is lost by that. */
 static void look_for_caught_up(struct uring_process *p, unsigned completed)
 {
-	if (!p->fidelity.frozen || completed >= COMPLETIONS_MAX || p->starved ||
-		!dsf_time_before(p->fidelity.thawed_at, next_due(p)))
+	if (p->fidelity.catching_up == 0 || completed > 0)
 		return;
-	uring_process_collect_drops(p);
-	p->fidelity.frozen = false;
+	if (p->fidelity.catching_up == 1)
+		uring_process_collect_drops(p);
+	p->fidelity.catching_up--;
 }
 
 static int wait(struct uring_process *p, bool busy)

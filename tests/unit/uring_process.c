@@ -160,8 +160,9 @@ static void test_frozen(void)
 {
 	uint8_t frame[FAKE_FRAME_MAX];
 	uint64_t skipped, expired, counted;
+	dsf_instant thawed_at, departure;
 	uint32_t sent = 0;
-	int in;
+	int in, out;
 
 	if (!TAP_OK(start(TOPO_ROLE_FDSW, "ff", 500, 1), "frozen: starts"))
 		return;
@@ -181,8 +182,19 @@ static void test_frozen(void)
 			"%s: %" PRIu64 " of %" PRIu64 " deadlines don't count",
 			stop == 1 ? "frozen" : "held up", skipped, fake->expired - expired);
 	}
+	out = packet_socket("q1", FABRIC_ETHERTYPE);
+	make_train(frame, 256, process.now, 1);
+	fake_output(fake, 1, frame, 256, process.now);
+	usleep(10000);
+	thawed_at = uring_clock_now(&process.clock);
+	raise(SIGCONT);
 	turn_for_ms(5);
-	TAP_OK(!process.fidelity.frozen, "frozen: until it has caught up");
+	TAP_OK(recv(out, frame, sizeof(frame), MSG_DONTWAIT) == 256 &&
+			fabric_train_departure(frame, 256, &departure) &&
+			!dsf_time_before(departure, thawed_at),
+		"frozen: what should have left meanwhile leaves when it goes on");
+	close(out);
+	TAP_EQ(process.fidelity.catching_up, 0, "frozen: until it has caught up");
 	fake->frames = 0;
 	for (unsigned i = 0; i < 3000; i++)
 		sent += send(in, frame, make_train(frame, 16384, process.now, 1), 0) == 16384;
