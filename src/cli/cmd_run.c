@@ -45,6 +45,7 @@ struct session {
 	struct node_report *report;
 	uint64_t drops_before, drops;
 	cJSON *fidelity;
+	bool sent_told;
 	bool silent; /* a host of the workload that isn't dead didn't answer last time */
 };
 
@@ -257,6 +258,15 @@ static void show_progress(const struct session *s, int64_t elapsed_ms)
 	fflush(stderr);
 }
 
+/* Once: a run whose load is over doesn't end while datagrams may be in queues. */
+static void tell_sent(struct session *s)
+{
+	if (s->sent_told || !node_report_sent(s->report))
+		return;
+	s->sent_told = true;
+	log_info("run: all is sent, and some hasn't arrived: waiting for what is late");
+}
+
 /* Until every flow is done, nothing moves any more, or a signal came. CLI_OK: done. */
 static int follow(struct session *s)
 {
@@ -275,6 +285,7 @@ static int follow(struct session *s)
 		/* What only hasn't answered in time is not gone. */
 		if (node_report_done(s->report) && (!s->silent || wall_ms() - heard_at > SILENT_MS))
 			return CLI_OK;
+		tell_sent(s);
 		if (s->report->bytes != moved) {
 			moved = s->report->bytes;
 			moved_at = wall_ms();

@@ -134,6 +134,14 @@ bool node_report_done(const struct node_report *r)
 	return true;
 }
 
+bool node_report_sent(const struct node_report *r)
+{
+	for (uint32_t i = 0; i < r->spec->flows_count; i++)
+		if (r->flows[i].sender_seen && !r->flows[i].sender_done)
+			return false;
+	return true;
+}
+
 /* Only the two ends together know what never came. */
 static uint64_t lost_of(const struct node_report *r, const struct node_report_flow *f)
 {

@@ -63,6 +63,9 @@ int node_report_add(struct node_report *r, const struct node_row_flow *row);
  * won't come back. Then, or when the sender has given up, the receiver waits for nothing more. */
 bool node_report_done(const struct node_report *r);
 
+/* True when no sender has anything left to send: receivers wait for what is late. */
+bool node_report_sent(const struct node_report *r);
+
 /* Packets that the modelled network dropped, of a node's counters. */
 static inline uint64_t node_report_drops(const struct node_row_counters *c)
 {
