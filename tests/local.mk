@@ -69,6 +69,7 @@ UNIT_TESTS += tests/unit/bgp_update
 UNIT_TESTS += tests/unit/bgp_wire
 
 # fsdb
+UNIT_TESTS += tests/unit/fsdb_capture
 UNIT_TESTS += tests/unit/fsdb_hostile
 UNIT_TESTS += tests/unit/fsdb_mesh
 UNIT_TESTS += tests/unit/fsdb_publish

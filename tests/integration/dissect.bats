@@ -40,6 +40,22 @@ fsdb() {
 	[ -z "$(fsdb -Y 'fsdb.malformed || _ws.malformed')" ]
 }
 
+@test "FSDB: whole sessions, in segments of any size" {
+	for side in 0 1; do
+		for size in 13 1440; do
+			rm -f "$BATS_TEST_TMPDIR"/part.*
+			capture "$DSF_SOURCE/tests/fuzz/corpus/fsdb_wire/session$side" $size
+			[ -z "$(fsdb -Y 'fsdb.malformed || _ws.malformed || _ws.lua.error')" ]
+			types=$(fsdb -Y fsdb -T fields -e fsdb.type | tr '\n' , | tr -s ,)
+			echo "side $side, segments of $size: $types"
+			[[ "$types" == 1,2,* ]]
+			[[ $side == 1 || "$types" == *,8, ]]
+			records=$(fsdb -Y fsdb.record -T fields -e fsdb.record.kind | tr '\n' , | tr -s , '\n' | wc -l)
+			[ "$records" -ge $((side == 1 ? 200 : 4)) ]
+		done
+	done
+}
+
 @test "FSDB: what is wrong is called malformed" {
 	# byte, value: magic; version; type; a record's kind; scope; size of the last message
 	while read -r at value; do

@@ -3,7 +3,7 @@
  *
  * Streams take room bytes and carry at most a piece at a time, so that messages are cut everywhere.
  * A pair of nodes that is cut loses nothing: its bytes wait, as TCP's would, until it is healed.
- * Time passes only in net_pass.
+ * Time passes only in net_pass. What the first two nodes write can be kept.
  */
 #ifndef DSF_TESTS_FSDB_NET_H
 #define DSF_TESTS_FSDB_NET_H
@@ -17,6 +17,7 @@
 #define NET_STREAMS_MAX 256u
 #define NET_ROOM        70u /* less than most messages with records */
 #define NET_PIECE       13u
+#define NET_TAP_MAX     65536u
 
 struct net_end {
 	uint32_t node, stream;
@@ -40,6 +41,8 @@ struct net {
 	dsf_instant now;
 	uint64_t changes; /* that meshes told */
 	uint64_t written; /* bytes */
+	uint8_t *tap[2];  /* what nodes 0 and 1 wrote: NET_TAP_MAX bytes of the caller's, or NULL */
+	uint32_t tap_size[2];
 };
 
 /* Ids aren't consecutive, so that index and id can't be mixed up. */
@@ -160,6 +163,14 @@ static void net_connect(struct net *n, uint32_t node, const struct fsdb_output *
 	s->ends[1].stream = UINT32_MAX; /* not there yet */
 }
 
+static void net_tap(struct net *n, uint32_t node, const struct fsdb_output *out)
+{
+	if (node > 1 || n->tap[node] == NULL || n->tap_size[node] + out->size > NET_TAP_MAX)
+		return;
+	memcpy(n->tap[node] + n->tap_size[node], out->bytes, out->size);
+	n->tap_size[node] += out->size;
+}
+
 /* What a mesh wants done. */
 static bool net_output(struct net *n, uint32_t node)
 {
@@ -173,6 +184,7 @@ static bool net_output(struct net *n, uint32_t node)
 	case FSDB_OUTPUT_OPEN: net_connect(n, node, &out); return true;
 	case FSDB_OUTPUT_WRITE:
 		n->written += out.size;
+		net_tap(n, node, &out);
 		if (end == NULL) {
 			TAP_OK(false, "a stream that is written to is there");
 			return true;
