@@ -11,6 +11,7 @@
 /* The object of a lab whose supervisor has died, from what it wrote. NULL: nothing is known. */
 static cJSON *dead_status(const char *lab)
 {
+	static const struct lab_sessions sessions;
 	char text[1400], name[TOPO_NODE_NAME_MAX + TOPO_LAB_NAME_MAX + 2];
 	struct topo *topo = NULL;
 	cJSON *status, *nodes;
@@ -34,7 +35,7 @@ static cJSON *dead_status(const char *lab)
 		cJSON_AddItemToArray(nodes, node);
 	}
 	cJSON_AddItemToObject(status, "links", lab_status_links(topo, NULL));
-	cJSON_AddItemToObject(status, "sessions", lab_status_sessions());
+	cJSON_AddItemToObject(status, "sessions", lab_status_sessions(&sessions));
 	cJSON_AddItemToObject(status, "fidelity", fidelity_json(NULL, topo));
 	topo_free(topo);
 	return status;

@@ -195,11 +195,25 @@ static cJSON *next_message(struct up *u, struct lab_client *c, int signal_fd)
 	}
 }
 
-/* The last message: {"status","error"?,"missing"?,"code"}. */
+/* Routers that aren't ours may be started later; who waits for them is told, and no more. */
+static void tell_awaited(const struct up *u, const cJSON *awaited)
+{
+	const cJSON *row;
+
+	cJSON_ArrayForEach(row, awaited)
+	{
+		log_warn("lab %s: %s has no BGP session with %s (%s) yet", u->lab,
+			lab_status_text(row, "node"), lab_status_text(row, "peer_node"),
+			lab_status_text(row, "peer"));
+	}
+}
+
+/* The last message: {"status","error"?,"missing"?,"awaited"?,"code"}. */
 static int finish(struct up *u, cJSON *last)
 {
 	cJSON *status = cJSON_DetachItemFromObjectCaseSensitive(last, "status");
 	cJSON *missing = cJSON_GetObjectItemCaseSensitive(last, "missing");
+	cJSON *awaited = cJSON_GetObjectItemCaseSensitive(last, "awaited");
 	const cJSON *code_item = cJSON_GetObjectItemCaseSensitive(last, "code");
 	const char *error = lab_status_text(last, "error");
 	int code = cJSON_IsNumber(code_item) ? code_item->valueint : CLI_FAILED;
@@ -210,7 +224,11 @@ static int finish(struct up *u, cJSON *last)
 		log_err("lab %s: %s", u->lab, error);
 		lab_status_tell_missing(missing);
 	}
+	tell_awaited(u, awaited);
 	if (u->options->json && cJSON_IsObject(status)) {
+		if (cJSON_GetArraySize(awaited) > 0)
+			cJSON_AddItemToObject(
+				status, "awaited", cJSON_DetachItemViaPointer(last, awaited));
 		if (error[0] != '\0')
 			cJSON_AddStringToObject(status, "error", error);
 		if (cJSON_IsArray(missing))

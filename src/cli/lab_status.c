@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/json_span.h"
 #include "cli/log.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -44,18 +45,45 @@ cJSON *lab_status_links(const struct topo *t, const struct lab_status_link *stat
 	return links;
 }
 
-cJSON *lab_status_sessions(void)
+static void add_count(struct lab_sessions_count *count, struct json_span of, const char *key)
 {
-	static const char *const protocols[] = { "fsdb", "bgp" };
-	cJSON *sessions = cJSON_CreateObject();
+	struct json_span both = json_span_get(of.at, of.size, key);
+	int64_t established, expected;
 
-	for (int i = 0; i < 2; i++) {
-		cJSON *counts = cJSON_AddObjectToObject(sessions, protocols[i]);
+	if (both.at == NULL ||
+		!json_span_integer(
+			json_span_get(both.at, both.size, "established"), &established) ||
+		!json_span_integer(json_span_get(both.at, both.size, "expected"), &expected))
+		return;
+	count->established += (uint64_t)established;
+	count->expected += (uint64_t)expected;
+}
 
-		cJSON_AddNumberToObject(counts, "established", 0);
-		cJSON_AddNumberToObject(counts, "expected", 0);
-	}
-	return sessions;
+void lab_status_add_sessions(struct lab_sessions *sessions, const char *text, size_t size)
+{
+	struct json_span of = json_span_get(text, size, "sessions");
+
+	if (of.at == NULL)
+		return;
+	add_count(&sessions->fsdb, of, "fsdb");
+	add_count(&sessions->bgp, of, "bgp");
+}
+
+static void print_count(cJSON *sessions, const char *key, const struct lab_sessions_count *count)
+{
+	cJSON *counts = cJSON_AddObjectToObject(sessions, key);
+
+	cJSON_AddNumberToObject(counts, "established", (double)count->established);
+	cJSON_AddNumberToObject(counts, "expected", (double)count->expected);
+}
+
+cJSON *lab_status_sessions(const struct lab_sessions *sessions)
+{
+	cJSON *object = cJSON_CreateObject();
+
+	print_count(object, "fsdb", &sessions->fsdb);
+	print_count(object, "bgp", &sessions->bgp);
+	return object;
 }
 
 const char *lab_status_text(const cJSON *object, const char *key)

@@ -15,8 +15,18 @@ struct lab_status_link {
 /* The array "links"; links (NULL: none is up) has an entry per link. */
 cJSON *lab_status_links(const struct topo *t, const struct lab_status_link *links);
 
+/* Ends of sessions at our switches: both of one between two of them. */
+struct lab_sessions {
+	struct lab_sessions_count {
+		uint64_t established, expected;
+	} fsdb, bgp;
+};
+
+/* Adds what a node's answer to the "fidelity" request says of its sessions. */
+void lab_status_add_sessions(struct lab_sessions *sessions, const char *text, size_t size);
+
 /* The object "sessions". */
-cJSON *lab_status_sessions(void);
+cJSON *lab_status_sessions(const struct lab_sessions *sessions);
 
 /* Tables on stdout. CLI_OK or CLI_FAILED (stdout). */
 int lab_status_print(const cJSON *status);

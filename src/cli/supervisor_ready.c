@@ -1,15 +1,58 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "cli/lab_status.h"
 #include "cli/options.h"
 #include "cli/supervisor.h"
+#include "topo/bgp.h"
 
-#define MISSING_MS 2000 /* for nodes to say what they miss */
+#define MISSING_MS  2000 /* for nodes to say what they miss */
+#define ASK_AWAITED "awaited"
+
+/* Does a node have neighbours that aren't ours? They come when somebody starts them. */
+static bool has_others(const struct topo *t, uint32_t node)
+{
+	struct topo_bgp_walk walk = { 0 };
+	struct topo_bgp_peer peer;
+
+	while (topo_bgp_next(t, node, &walk, &peer))
+		if (!topo_is_routed(&t->nodes[peer.node]))
+			return true;
+	return false;
+}
+
+/* Of the BGP neighbours of a node, those that aren't ours and that haven't come yet. */
+static void add_awaited(const struct topo *t, const struct supervisor_answer *a, cJSON *awaited)
+{
+	cJSON *rows = cJSON_ParseWithLength(a->text, a->size), *row, *next;
+
+	for (row = cJSON_IsArray(rows) ? rows->child : NULL; row != NULL; row = next) {
+		const char *state = lab_status_text(row, "state");
+		uint32_t peer = topo_find_node(t, lab_status_text(row, "peer_node"));
+		cJSON *entry;
+
+		next = row->next;
+		if (peer == TOPO_NONE || topo_is_routed(&t->nodes[peer]) ||
+			strcmp(state, "Established") == 0)
+			continue;
+		entry = cJSON_CreateObject();
+		cJSON_AddStringToObject(entry, "node", t->nodes[a->node].name);
+		cJSON_AddStringToObject(entry, "peer", lab_status_text(row, "peer"));
+		cJSON_AddStringToObject(entry, "peer_node", t->nodes[peer].name);
+		cJSON_AddStringToObject(entry, "state", state);
+		cJSON_AddItemToArray(awaited, entry);
+	}
+	cJSON_Delete(rows);
+}
 
 static void told_ready(struct supervisor_job *job)
 {
-	cJSON *object = cJSON_CreateObject();
+	cJSON *object = cJSON_CreateObject(), *awaited = cJSON_AddArrayToObject(object, "awaited");
 
+	for (uint32_t i = 0; i < job->answers_count; i++)
+		if (strcmp(job->answers[i].query, ASK_AWAITED) == 0 &&
+			job->answers[i].text != NULL && !job->answers[i].failed)
+			add_awaited(job->s->topo, &job->answers[i], awaited);
 	cJSON_AddItemToObject(object, "status", supervisor_status_object(job));
 	if (job->s->failure[0] != '\0') { /* --keep */
 		cJSON_AddStringToObject(object, "error", job->s->failure);
@@ -26,9 +69,19 @@ static void told_ready(struct supervisor_job *job)
 
 static void reset_fidelity(struct supervisor_job *job)
 {
-	if (job->s->phase == SUPERVISOR_RUNNING &&
-		supervisor_status_ask(job->s, NULL, NULL, told_ready) == NULL)
-		supervisor_fail(job->s, CLI_FAILED, "out of memory");
+	static const char members[] = "\"op\":\"view\",\"query\":\"bgp_peer\"";
+	struct supervisor *s = job->s;
+	struct supervisor_job *status;
+
+	if (s->phase != SUPERVISOR_RUNNING)
+		return;
+	status = supervisor_status_ask(s, NULL, NULL, told_ready);
+	if (status == NULL)
+		supervisor_fail(s, CLI_FAILED, "out of memory");
+	for (uint32_t i = 0; status != NULL && i < s->topo->nodes_count; i++)
+		if (has_others(s->topo, i) && supervisor_node_answers(&s->nodes[i]))
+			supervisor_job_ask(status, &s->nodes[i], ASK_AWAITED, members,
+				sizeof(members) - 1);
 }
 
 /* Everybody is there. That starting a lab kept this machine busy says nothing of how it runs, so

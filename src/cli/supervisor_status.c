@@ -246,7 +246,8 @@ static bool add_links(const struct supervisor *s, const uint8_t *ports, cJSON *s
 }
 
 static cJSON *make(
-	struct supervisor *s, const char *state, const uint8_t *ports, const struct fidelity *f)
+	struct supervisor *s, const char *state, const uint8_t *ports, const struct fidelity *f,
+	const struct lab_sessions *sessions)
 {
 	cJSON *status = cJSON_CreateObject(), *state_item;
 	bool none_down, cut_off;
@@ -256,7 +257,7 @@ static cJSON *make(
 	cJSON_AddNumberToObject(status, "time_dilation", s->topo->time_dilation);
 	cut_off = add_nodes(s, status);
 	none_down = add_links(s, ports, status);
-	cJSON_AddItemToObject(status, "sessions", lab_status_sessions());
+	cJSON_AddItemToObject(status, "sessions", lab_status_sessions(sessions));
 	cJSON_AddItemToObject(status, "fidelity", fidelity_json(f, s->topo));
 	if (state == NULL)
 		state = none_down && !cut_off && strcmp(supervisor_state_name(s), "ready") == 0
@@ -271,6 +272,7 @@ cJSON *supervisor_status_object(struct supervisor_job *job)
 {
 	struct fidelity *f = calloc(1, sizeof(*f));
 	uint8_t *ports = port_states(job);
+	struct lab_sessions sessions = { .bgp = { 0, 0 } };
 	uint32_t told = 0;
 	cJSON *status = NULL;
 
@@ -280,12 +282,13 @@ cJSON *supervisor_status_object(struct supervisor_job *job)
 		if (strcmp(a->query, "fidelity") != 0 || a->text == NULL || a->failed)
 			continue;
 		told++;
+		lab_status_add_sessions(&sessions, a->text, a->size);
 		if (!fidelity_add(f, a->text, a->size))
 			supervisor_log(job->s, "%s: its fidelity answer makes no sense",
 				job->s->topo->nodes[a->node].name);
 	}
 	if (f != NULL && ports != NULL)
-		status = make(job->s, NULL, ports, told > 0 ? f : NULL);
+		status = make(job->s, NULL, ports, told > 0 ? f : NULL, &sessions);
 	free(ports);
 	free(f);
 	return status;
@@ -338,5 +341,7 @@ cJSON *supervisor_asked_object(const struct supervisor *s)
 
 cJSON *supervisor_status_failed(struct supervisor *s)
 {
-	return make(s, "failed", NULL, NULL);
+	static const struct lab_sessions none;
+
+	return make(s, "failed", NULL, NULL, &none);
 }

@@ -141,6 +141,25 @@ bool node_ready(const struct node *n)
 	return false;
 }
 
+struct node_sessions node_sessions(const struct node *n)
+{
+	struct node_sessions sessions = { .bgp_expected = 0 };
+
+	switch (n->kind) {
+	case KIND_INTERFACE:
+		if (n->interface->fsdb != NULL) {
+			sessions.fsdb_established = fsdb_mesh_established(n->interface->fsdb);
+			sessions.fsdb_expected = n->interface->fsdb_peers_count;
+		}
+		node_routing_sessions(n->interface->routing, &sessions);
+		break;
+	case KIND_ROUTER: node_routing_sessions(n->router->routing, &sessions); break;
+	case KIND_FABRIC:
+	case KIND_HOST: break;
+	}
+	return sessions;
+}
+
 bool node_output(struct node *n, struct node_output *out, dsf_instant now)
 {
 	switch (n->kind) {

@@ -112,6 +112,15 @@ void node_expire(struct node *n, dsf_instant now);
  * reachability, neighbours. O(1); NODE_QUERY_READY names what is missing. */
 bool node_ready(const struct node *n);
 
+/* Sessions of control protocols: those that stand, and those that there should be. */
+struct node_sessions {
+	uint32_t fsdb_established, fsdb_expected;
+	uint32_t bgp_established, bgp_expected; /* with routers that aren't ours, too */
+};
+
+/* O(1). */
+struct node_sessions node_sessions(const struct node *n);
+
 /* Ordered byte streams of control protocols, at the host port of routed switches: these listen on
  * these ports at all addresses of theirs. */
 #define NODE_STREAM_FSDB 5957u

@@ -114,6 +114,7 @@ static void take_peer(struct node_routing *r, uint32_t peer, bool up, dsf_instan
 	struct node_routing_peer *p = &r->peers[peer];
 
 	p->up = up;
+	r->up_count += up ? 1u : ~0u;
 	if (p->ours)
 		r->ours_up += up ? 1u : ~0u;
 	dsf_trace_emit(r->config.trace, now, up ? DSF_EVENT_BGP_UP : DSF_EVENT_BGP_DOWN,
@@ -237,4 +238,12 @@ void node_routing_expire(struct node_routing *r, dsf_instant now)
 bool node_routing_ready(const struct node_routing *r)
 {
 	return r == NULL || (r->ours_up == r->ours_count && r->expected_there == r->expected.count);
+}
+
+void node_routing_sessions(const struct node_routing *r, struct node_sessions *sessions)
+{
+	if (r == NULL || r->bgp == NULL)
+		return;
+	sessions->bgp_established += r->up_count;
+	sessions->bgp_expected += r->peers_count;
 }

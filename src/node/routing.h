@@ -71,6 +71,9 @@ void node_routing_expire(struct node_routing *r, dsf_instant now);
  * promises; those with others may come later. */
 bool node_routing_ready(const struct node_routing *r);
 
+/* Adds BGP's. */
+void node_routing_sessions(const struct node_routing *r, struct node_sessions *sessions);
+
 /* NODE_QUERY_BGP_PEER, NODE_QUERY_BGP_TABLE, NODE_QUERY_ROUTE (BGP's), NODE_QUERY_READY. */
 void node_routing_view(const struct node_routing *r, enum node_query query, node_row_fn row_fn,
 	void *user, dsf_instant now);

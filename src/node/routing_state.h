@@ -58,6 +58,7 @@ struct node_routing {
 	struct bgp *bgp;
 	struct node_routing_peer *peers; /* by BGP's numbers */
 	uint32_t peers_count;
+	uint32_t up_count; /* sessions */
 	uint32_t ours_count, ours_up;
 	uint32_t leaves_usable; /* RDSWs of its building, for an edge switch */
 	bool originates;        /* the aggregate is BGP's origin 0 */

@@ -337,13 +337,25 @@ static void handle_workload_stop(struct uring_process *p, double id)
 	answer_status(p, id, node_command(p->node, &command, uring_process_catch_up(p)));
 }
 
+static void print_sessions(struct uring_process *p)
+{
+	struct node_sessions s = node_sessions(p->node);
+
+	uring_text_print(&p->control.next,
+		"\"sessions\":{\"fsdb\":{\"established\":%u,\"expected\":%u},"
+		"\"bgp\":{\"established\":%u,\"expected\":%u}},",
+		s.fsdb_established, s.fsdb_expected, s.bgp_established, s.bgp_expected);
+}
+
 static void print_fidelity(struct uring_process *p)
 {
 	const struct uring_fidelity *f = &p->fidelity;
 	struct uring_text *t = &p->control.next;
 	bool first = true;
 
-	uring_text_print(t, "{\"late_p99_ns\":%llu,\"late_max_ns\":%llu,\"handled\":%llu,",
+	uring_text_print(t, "{");
+	print_sessions(p);
+	uring_text_print(t, "\"late_p99_ns\":%llu,\"late_max_ns\":%llu,\"handled\":%llu,",
 		(unsigned long long)dsf_histogram_quantile(&f->late, 990),
 		(unsigned long long)f->late.max, (unsigned long long)f->late.count);
 	uring_text_print(t, "\"emulator_drops\":%llu,\"drops\":{",
