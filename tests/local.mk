@@ -187,6 +187,7 @@ FUZZ_TARGETS += tests/fuzz/topo_file
 # bats files: these need the dsfemu program, and those that need root skip without it
 BATS_TESTS =
 BATS_TESTS += tests/integration/balance.bats
+BATS_TESTS += tests/integration/bgp.bats
 BATS_TESTS += tests/integration/capture.bats
 BATS_TESTS += tests/integration/chaos.bats
 BATS_TESTS += tests/integration/compare.bats

@@ -80,8 +80,8 @@ static void reset_fidelity(struct supervisor_job *job)
 		supervisor_fail(s, CLI_FAILED, "out of memory");
 	for (uint32_t i = 0; status != NULL && i < s->topo->nodes_count; i++)
 		if (has_others(s->topo, i) && supervisor_node_answers(&s->nodes[i]))
-			supervisor_job_ask(status, &s->nodes[i], ASK_AWAITED, members,
-				sizeof(members) - 1);
+			supervisor_job_ask(
+				status, &s->nodes[i], ASK_AWAITED, members, sizeof(members) - 1);
 }
 
 /* Everybody is there. That starting a lab kept this machine busy says nothing of how it runs, so

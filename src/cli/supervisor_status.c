@@ -245,9 +245,8 @@ static bool add_links(const struct supervisor *s, const uint8_t *ports, cJSON *s
 	return none_down;
 }
 
-static cJSON *make(
-	struct supervisor *s, const char *state, const uint8_t *ports, const struct fidelity *f,
-	const struct lab_sessions *sessions)
+static cJSON *make(struct supervisor *s, const char *state, const uint8_t *ports,
+	const struct fidelity *f, const struct lab_sessions *sessions)
 {
 	cJSON *status = cJSON_CreateObject(), *state_item;
 	bool none_down, cut_off;
