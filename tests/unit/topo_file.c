@@ -234,12 +234,13 @@ static void ranks_are_right(const struct topo *t, const char *name)
 		name);
 }
 
-static const char *const good_files[] = { "topologies/mini.json", "topologies/l1-zone.json",
-	"topologies/figures.json", "topologies/l2-zone.json", "topologies/region.json",
-	"tests/topologies/forced.json", "tests/topologies/region.json",
-	"tests/topologies/ecmp.json", "tests/topologies/explicit.json",
-	"tests/topologies/beside.json", "tests/topologies/external.json",
-	"tests/topologies/miscabled.json", "tests/topologies/bgp.json" };
+static const char *const good_files[] = { "topologies/bird.json", "topologies/frr.json",
+	"topologies/mini.json", "topologies/l1-zone.json", "topologies/figures.json",
+	"topologies/l2-zone.json", "topologies/region.json", "tests/topologies/forced.json",
+	"tests/topologies/region.json", "tests/topologies/ecmp.json",
+	"tests/topologies/explicit.json", "tests/topologies/beside.json",
+	"tests/topologies/external.json", "tests/topologies/miscabled.json",
+	"tests/topologies/bgp.json" };
 
 static bool same_ports(const struct topo *a, const struct topo *b)
 {
