@@ -16,8 +16,8 @@
 #define DILATION 2000u
 #define BACK_NS  (20 * NS_PER_MS) /* a session's way back: what TCP repeats has become so rare */
 
-/* Two leaves, which are each other's neighbours by the file too, with a key; two edge switches, which tell a
- * prefix both, and one of their own. */
+/* Two leaves, which are each other's neighbours by the file too, with a key; two edge switches,
+ * which tell a prefix both, and one of their own. */
 static const char small[] =
 	"{\"name\":\"bgp\",\"buildings\":[{\"sdsw\":2,\"zones\":[{\"scaling_units\":1,\"rails\":2,"
 	"\"hosts_per_unit\":2,\"fdsw\":2}],\"edge\":{\"edsw\":2,\"fdsw\":2}}],\"nodes\":["
