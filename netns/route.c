@@ -15,7 +15,7 @@ void netns_route_add(struct netns_batch *b, const struct netns_route *route, uin
 	info->rtm_table = RT_TABLE_UNSPEC; /* RTA_TABLE has the number, which may be over 255 */
 	info->rtm_protocol = RTPROT_STATIC;
 	info->rtm_scope = RT_SCOPE_UNIVERSE;
-	info->rtm_type = RTN_UNICAST;
+	info->rtm_type = route->local ? RTN_LOCAL : RTN_UNICAST;
 	if (route->prefix_length > 0)
 		mnl_attr_put(message, RTA_DST, sizeof(route->target.bytes), route->target.bytes);
 	if (route->gateway != NULL) {

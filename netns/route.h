@@ -3,11 +3,13 @@
  */
 #ifndef DSF_NETNS_ROUTE_H
 #define DSF_NETNS_ROUTE_H
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/address.h"
 #include "netns/nl.h"
 
-#define NETNS_ROUTE_TABLE_MAIN 254u
+#define NETNS_ROUTE_TABLE_MAIN  254u
+#define NETNS_ROUTE_TABLE_LOCAL 255u
 
 struct netns_route {
 	struct dsf_ip6 target;
@@ -16,6 +18,7 @@ struct netns_route {
 	const struct dsf_ip6 *source;  /* preferred source address; NULL: the kernel's choice */
 	uint32_t ifindex;
 	uint32_t table;
+	bool local;          /* the target is an address of ours; in the table for those */
 	uint32_t rto_min_ms; /* of kernel TCP over this route; 0: the kernel's 200 ms */
 };
 

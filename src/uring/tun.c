@@ -74,18 +74,32 @@ static uint32_t rto_min_ms(const struct topo *topo)
 	return rtt_ms <= RTO_MIN_MS ? 0 : (uint32_t)(rtt_ms < 60000 ? rtt_ms : 60000);
 }
 
+/* With the route by which packets for it go up: the kernel adds it too, but later, and the first
+ * word of a peer that is as far already would be lost, which costs it a second. */
+static void add_address(struct netns_batch *b, uint32_t ifindex, const struct dsf_ip6 *address)
+{
+	const struct netns_route up = { .target = *address,
+		.prefix_length = 128,
+		.ifindex = ifindex,
+		.table = NETNS_ROUTE_TABLE_LOCAL,
+		.local = true };
+
+	netns_addr_add(b, ifindex, address, 128, 0);
+	netns_route_add(b, &up, 0);
+}
+
 static void add_addresses(struct netns_batch *b, uint32_t ifindex, const struct topo *topo,
 	const struct topo_node *self)
 {
 	struct netns_route route;
 
 	netns_link_set(b, ifindex, true, 0);
-	netns_addr_add(b, ifindex, &self->loopback, 128, 0);
+	add_address(b, ifindex, &self->loopback);
 	for (uint32_t i = 0; i < self->ports_count; i++) {
 		const struct topo_port *port = topo_node_port(topo, self, i);
 
 		if (port->prefix_length > 0)
-			netns_addr_add(b, ifindex, &port->address, 128, 0);
+			add_address(b, ifindex, &port->address);
 	}
 	memset(&route, 0, sizeof(route));
 	route.target.bytes[0] = self->loopback.bytes[0];
