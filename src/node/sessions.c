@@ -4,20 +4,12 @@
 static_assert(FSDB_PORTS_MAX == TOPO_PORTS_PER_SWITCH, "a switch's block of system ports");
 static_assert(FSDB_PORT == NODE_STREAM_FSDB, "drivers listen there");
 
-static bool is_peer(const struct node_interface *n, const struct topo_node *other)
-{
-	return topo_is_interface_node(other->role) && other != n->self &&
-	       other->plane == n->self->plane && other->building == n->self->building;
-}
-
 /* All interface nodes of our plane and building, by rising id. */
 static int find_peers(struct node_interface *n, const struct node_config *config)
 {
 	const struct topo *t = n->topo;
-	uint32_t count = 0;
+	uint32_t count = topo_fsdb_peers(t, n->self);
 
-	for (uint32_t i = 0; i < t->switches_count; i++)
-		count += is_peer(n, &t->nodes[t->switch_node[i]]);
 	n->fsdb_peers_count = count;
 	if (count == 0)
 		return 0;
@@ -28,7 +20,7 @@ static int find_peers(struct node_interface *n, const struct node_config *config
 	for (uint32_t i = 0; i < t->switches_count; i++) {
 		const struct topo_node *other = &t->nodes[t->switch_node[i]];
 
-		if (!is_peer(n, other))
+		if (!topo_are_fsdb_peers(n->self, other))
 			continue;
 		n->fsdb_peers[count++] = (struct fsdb_peer){ i, other->loopback };
 		for (uint32_t p = 0; p < other->ports_count; p++) {

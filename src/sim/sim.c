@@ -671,24 +671,6 @@ static int make_devices(struct sim *s)
 	return 0;
 }
 
-/* Pairs of interface nodes in one plane of one building. */
-static uint64_t count_pairs(const struct topo *t)
-{
-	uint64_t pairs = 0;
-
-	for (uint32_t i = 0; i < t->switches_count; i++) {
-		const struct topo_node *a = &t->nodes[t->switch_node[i]];
-
-		for (uint32_t j = 0; topo_is_interface_node(a->role) && j < i; j++) {
-			const struct topo_node *b = &t->nodes[t->switch_node[j]];
-
-			pairs += topo_is_interface_node(b->role) && a->plane == b->plane &&
-				 a->building == b->building;
-		}
-	}
-	return pairs;
-}
-
 struct sim *sim_new(const struct sim_config *config)
 {
 	struct sim *s = calloc(1, sizeof(*s));
@@ -700,7 +682,7 @@ struct sim *sim_new(const struct sim_config *config)
 	s->trace = config->trace;
 	s->control_dilation = config->control_dilation > 0 ? config->control_dilation : 1;
 	s->streams = config->sessions_max > 0;
-	s->fsdb = s->streams && count_pairs(s->topo) <= config->sessions_max;
+	s->fsdb = s->streams && topo_fsdb_sessions(s->topo) <= config->sessions_max;
 	dsf_pool_init(&s->frames, &topo_memory, sizeof(struct sim_frame), FRAMES_SLAB, FRAMES_MAX);
 	dsf_heap_init(&s->deadlines, &topo_memory);
 	s->devices = calloc(s->topo->nodes_count, sizeof(*s->devices));

@@ -130,3 +130,12 @@ void topo_free(struct topo *t)
 	free((void *)t->nodes);
 	free(t);
 }
+
+uint64_t topo_fsdb_sessions(const struct topo *t)
+{
+	uint64_t ends = 0;
+
+	for (uint32_t i = 0; i < t->switches_count; i++)
+		ends += topo_fsdb_peers(t, &t->nodes[t->switch_node[i]]);
+	return ends / 2;
+}

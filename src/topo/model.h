@@ -311,6 +311,26 @@ static inline bool topo_has_command(const struct topo_node *n)
 	return n->external != NULL && n->external->command != NULL;
 }
 
+/* FSDB is spoken between the interface nodes of a plane of a building, each with each other. */
+static inline bool topo_are_fsdb_peers(const struct topo_node *a, const struct topo_node *b)
+{
+	return topo_is_interface_node(a->role) && topo_is_interface_node(b->role) && a != b &&
+	       a->plane == b->plane && a->building == b->building;
+}
+
+/* With how many others a node speaks FSDB. O(n). */
+static inline uint32_t topo_fsdb_peers(const struct topo *t, const struct topo_node *n)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; topo_is_interface_node(n->role) && i < t->switches_count; i++)
+		count += topo_are_fsdb_peers(n, &t->nodes[t->switch_node[i]]);
+	return count;
+}
+
+/* FSDB sessions of the lab, each counted once. O(n^2). */
+uint64_t topo_fsdb_sessions(const struct topo *t);
+
 const char *topo_role_name(enum topo_role role);
 const char *topo_link_kind_name(enum topo_link_kind kind);
 
