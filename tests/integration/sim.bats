@@ -206,6 +206,22 @@ senders=b0-z0-h0:gpu0,b0-z0-h0:gpu1,b0-z0-h2:gpu0,b0-z0-h2:gpu1
 		[["b0-z0-p0-rdsw0", "fab0", {"jitter_ns": 40}], ["b0-z0-p0-fdsw0", "fab0", {"jitter_ns": 40}]]'
 }
 
+@test "--drain of an RDSW: nobody reaches it, not by balance's doing, and nothing is lost" {
+	local l2=$DSF_SOURCE/topologies/l2-zone.json rdsw=b0-z1-p0-rdsw2
+	result=$(sim "$l2" --drain $rdsw --run 'write --scope cross-zone --size 64K --hosts b0-z0-h0,b0-z0-h1,b0-z2-h0,b0-z2-h1' \
+		--show "fabric reachability $rdsw" --show counters)
+	check "$result" '.[1].result | length > 30 and all(.[] | select(.node != "'$rdsw'");
+		.output == [] and .advertised == [] and .withdrawn == [] and (.cut_by_balance | not))'
+	check "$result" '.[2].result | map(.fabric_unreachable_dropped, .reassembly_errors, .cells_lost) | add == 0'
+	cat >drill.json <<-END
+		{ "name": "own", "seed": 3, "workload": { "kind": "permutation", "size": "64K" }, "faults": [
+		    { "at": "20us", "for": "50us", "kind": "node drain", "target": "$rdsw" },
+		    { "at": "21us", "for": "100us", "kind": "node drain", "target": "b0-z3-p0-rdsw0" },
+		    { "at": "80us", "for": "3us", "kind": "node drain", "target": "$rdsw" } ] }
+	END
+	check "$(sim "$l2" --drill drill.json)" '.verdict == "held"'
+}
+
 @test "--fail alone tells how soon all have followed" {
 	result=$(sim "$mini" --fail b0-z0-p0-rdsw0:fab0)
 	check "$result" '.converged_ns > 500 and .converged_ns < 500000' # a link's delay; published timers
