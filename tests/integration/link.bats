@@ -268,6 +268,22 @@ heard()
 	heard 'all(.[]; has("node") and .wall_us > 1e15 and .at_ns > 0)'
 }
 
+@test "events: for people they are sentences" {
+	cd "$BATS_TEST_TMPDIR"
+	"$DSFEMU" events "$LAB" >events.txt 2>events.err 3>&- &
+	wait_until 5 grep -q listening events.err
+	dsf link impair b0-z0-p0-rdsw0:fab0 --loss 1% --delay 10us --lab "$LAB"
+	dsf link down b0-z0-p0-fdsw0:fab1 --lab "$LAB"
+	wait_until 10 grep -Eq 'b0-z0-p0-rdsw1 +not ready$' events.txt
+	dsf link reset b0-z0-p0-rdsw0:fab0 --lab "$LAB"
+	dsf link reset b0-z0-p0-rdsw1:fab0 --lab "$LAB"
+	wait_until 10 grep -Eq 'b0-z0-p0-rdsw1 +ready$' events.txt
+	kill $!
+	grep -F 'asked link b0-z0-p0-rdsw0:fab0, not down, not drained, impairment loss 1 %, delay 10 us' events.txt
+	grep -F 'asked link b0-z0-p0-rdsw1:fab0, down, not drained' events.txt
+	grep -E 'b0-z0-p0-rdsw1 +port_down port fab0$' events.txt
+}
+
 @test "events: who doesn't read is told what was missed, and nobody waits for it" {
 	command -v socat >/dev/null || skip "no socat"
 	cd "$BATS_TEST_TMPDIR"
