@@ -19,7 +19,7 @@
 #include "netns/link.h"
 #include "netns/nl.h"
 #include "netns/ns.h"
-#include "topo/file.h"
+#include "tests/source.h"
 
 #define LAB          "floor"
 #define IFINDEX_BASE 1000u
@@ -43,25 +43,6 @@ static double now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static struct topo *load(const char *path)
-{
-	FILE *file = fopen(path, "r");
-	static char text[16 << 20];
-	struct topo_error error;
-	struct topo *t;
-	size_t size;
-
-	if (file == NULL)
-		die(path, -errno);
-	size = fread(text, 1, sizeof(text), file);
-	fclose(file);
-	if (topo_load_text(text, size, path, &t, &error) < 0) {
-		fprintf(stderr, "floor: %s is no topology\n", path);
-		exit(2);
-	}
-	return t;
 }
 
 static struct netns_link_end end_of(const struct lab *l, uint32_t port)
@@ -152,7 +133,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: floor [-f] TOPOLOGY.json\n");
 		return 2;
 	}
-	l.topo = load(argv[argc - 1]);
+	l.topo = source_topo_path(argv[argc - 1]);
 	l.ns = calloc(l.topo->nodes_count, sizeof(*l.ns));
 	l.pids = calloc(l.topo->nodes_count, sizeof(*l.pids));
 	if (l.ns == NULL || l.pids == NULL)

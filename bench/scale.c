@@ -11,7 +11,6 @@
  * meanwhile: keeping its links alive costs refresh_ms for each refresh period. Exits 1 when the
  * planner comes to something else.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,7 @@
 #include "base/bitset.h"
 #include "base/rng.h"
 #include "sim/run.h"
-#include "topo/file.h"
+#include "tests/source.h"
 #include "topo/fixed.h"
 #include "topo/memory.h"
 
@@ -62,23 +61,6 @@ static double cpu_ms(void)
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static struct topo *load(const char *path)
-{
-	FILE *file = fopen(path, "r");
-	static char text[16 << 20];
-	struct topo_error error;
-	struct topo *t;
-	size_t size;
-
-	if (file == NULL)
-		die(path, strerror(errno));
-	size = fread(text, 1, sizeof(text), file);
-	fclose(file);
-	if (topo_load_text(text, size, path, &t, &error) < 0)
-		die(path, error.text);
-	return t;
 }
 
 static void note(void *user, const struct dsf_event *event)
@@ -228,7 +210,7 @@ static void run(struct lab *l, const char *path, uint32_t failures)
 	struct rusage usage;
 	uint64_t cold_ns;
 
-	l->topo = load(path);
+	l->topo = source_topo_path(path);
 	l->failed = calloc(DSF_BITSET_WORDS(l->topo->links_count), sizeof(uint64_t));
 	l->dead = calloc(DSF_BITSET_WORDS(l->topo->nodes_count), sizeof(uint64_t));
 	dsf_rng_init(&l->rng, l->topo->seed);

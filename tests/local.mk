@@ -211,7 +211,7 @@ BATS_TESTS += tests/integration/uring.bats
 BATS_TESTS += tests/interop/bgp.bats
 EXTRA_DIST += tests/interop/lib.bash
 
-EXTRA_DIST += tests/fuzz/corpus tests/sim/seeds tests/sim/drill_balance.json tests/sim/drill_queues.json tests/integration/lib.bash tests/integration/traffic.bash tests/hex.h tests/memory.h tests/unit/bgp_net.h tests/source.h tests/tap.h tests/topologies $(BATS_TESTS)
+EXTRA_DIST += tests/fuzz/corpus tests/sim/seeds tests/sim/drill_balance.json tests/sim/drill_queues.json tests/integration/lib.bash tests/integration/traffic.bash tests/descriptors.h tests/hex.h tests/memory.h tests/unit/bgp_net.h tests/source.h tests/tap.h tests/topologies $(BATS_TESTS)
 
 if FUZZERS
 LDADD = $(FUZZ_LDFLAGS) $(DSF_CORE_LIBS)

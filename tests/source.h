@@ -1,5 +1,6 @@
 /*
- * source.h - files of the source tree, which tests find by DSF_SOURCE or from where they are
+ * source.h - files for tests and benchmarks: of the source tree, by DSF_SOURCE or from where they
+ * are, or of any path
  *
  * A file that isn't there ends the program: nothing would be tested.
  */
@@ -9,17 +10,14 @@
 #include <stdlib.h>
 #include "topo/file.h"
 
-#define SOURCE_BYTES_MAX (1u << 20)
+#define SOURCE_BYTES_MAX (16u << 20)
 
-/* The whole file, with a zero byte behind it; the caller frees it. */
-static inline char *source_read(const char *name, size_t *size)
+/* The whole file at path, with a zero byte behind it; the caller frees it. */
+static inline char *source_read_path(const char *path, size_t *size)
 {
-	const char *source = getenv("DSF_SOURCE");
-	char path[4096], *text = calloc(1, SOURCE_BYTES_MAX);
-	FILE *file;
+	char *text = calloc(1, SOURCE_BYTES_MAX);
+	FILE *file = fopen(path, "rb");
 
-	snprintf(path, sizeof(path), "%s/%s", source != NULL ? source : ".", name);
-	file = fopen(path, "rb");
 	if (file == NULL || text == NULL) {
 		printf("Bail out! %s can't be read\n", path);
 		exit(1);
@@ -29,13 +27,20 @@ static inline char *source_read(const char *name, size_t *size)
 	return text;
 }
 
-/* A topology file; the caller frees it with topo_free. */
-static inline struct topo *source_topo(const char *name)
+/* A file of the source tree. */
+static inline char *source_read(const char *name, size_t *size)
+{
+	const char *source = getenv("DSF_SOURCE");
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s", source != NULL ? source : ".", name);
+	return source_read_path(path, size);
+}
+
+static inline struct topo *source_topo_text(char *text, size_t size, const char *name)
 {
 	struct topo_error err;
 	struct topo *t;
-	size_t size;
-	char *text = source_read(name, &size);
 
 	if (topo_load_text(text, size, name, &t, &err) < 0) {
 		printf("Bail out! %s: %s\n", name, err.text);
@@ -43,6 +48,24 @@ static inline struct topo *source_topo(const char *name)
 	}
 	free(text);
 	return t;
+}
+
+/* The topology in the file at path; the caller frees it with topo_free. */
+static inline struct topo *source_topo_path(const char *path)
+{
+	size_t size;
+	char *text = source_read_path(path, &size);
+
+	return source_topo_text(text, size, path);
+}
+
+/* One of the source tree. */
+static inline struct topo *source_topo(const char *name)
+{
+	size_t size;
+	char *text = source_read(name, &size);
+
+	return source_topo_text(text, size, name);
 }
 
 #endif

@@ -2,8 +2,8 @@
  * What can happen to a port: its link goes and comes, its buffers run out, its peer sends what it
  * should not, its own sends are refused; and what goes out waits for its departure.
  */
+#include "tests/descriptors.h"
 #include "tests/unit/uring_net.h"
-#include <dirent.h>
 #include <linux/udp.h>
 #include <malloc.h>
 #include <sys/ioctl.h>
@@ -372,21 +372,9 @@ static void test_inband(void)
 	uring_setup_close(&process);
 }
 
-static unsigned open_descriptors(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	while (directory != NULL && readdir(directory) != NULL)
-		count++;
-	if (directory != NULL)
-		closedir(directory);
-	return count;
-}
-
 static void test_leaks(void)
 {
-	unsigned descriptors = open_descriptors();
+	unsigned descriptors = descriptors_count();
 	size_t used;
 
 	start(TOPO_ROLE_RDSW, "fe", 500, 1);
@@ -398,12 +386,12 @@ static void test_leaks(void)
 		turn_for_ms(2);
 		uring_setup_close(&process);
 	}
-	TAP_EQ(open_descriptors(), descriptors, "leaks: every descriptor is closed");
+	TAP_EQ(descriptors_count(), descriptors, "leaks: every descriptor is closed");
 	TAP_EQ(mallinfo2().uordblks, used, "leaks: all memory is freed");
 	run("ip link set p0 name pX");
 	TAP_OK(!start(TOPO_ROLE_RDSW, "fe", 500, 1), "leaks: a missing port is an error");
 	run("ip link set pX name p0");
-	TAP_EQ(open_descriptors(), descriptors, "leaks: which leaves no descriptor");
+	TAP_EQ(descriptors_count(), descriptors, "leaks: which leaves no descriptor");
 	TAP_EQ(mallinfo2().uordblks, used, "leaks: and no memory");
 }
 

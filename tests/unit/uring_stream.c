@@ -4,7 +4,6 @@
  */
 #include "uring/stream.h"
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <malloc.h>
 #include <sched.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/err.h"
+#include "tests/descriptors.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
 #include "uring/clock.h"
@@ -334,18 +334,6 @@ static void many(void)
 		"many: nothing is left");
 }
 
-static unsigned open_descriptors(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	while (directory != NULL && readdir(directory) != NULL)
-		count++;
-	if (directory != NULL)
-		closedir(directory);
-	return count;
-}
-
 /* A kernel thread makes addresses usable, later: without nodad nobody may bind to them until then,
  * and until they are in the local table nobody reaches them. */
 static const char network[] =
@@ -365,7 +353,7 @@ int main(void)
 	}
 	if (system(network) != 0)
 		TAP_OK(false, "a namespace with two addresses");
-	descriptors = open_descriptors();
+	descriptors = descriptors_count();
 	if (TAP_OK(start(&a, "fd00::1") && start(&b, "fd00::2"), "both listen")) {
 		both_ways();
 		last_words();
@@ -379,7 +367,7 @@ int main(void)
 		stop(&a);
 		stop(&b);
 	}
-	TAP_EQ(open_descriptors(), descriptors, "no descriptor is left");
+	TAP_EQ(descriptors_count(), descriptors, "no descriptor is left");
 	TAP_EQ(memory.live, 0, "no memory is left");
 	return TAP_DONE();
 }
