@@ -259,6 +259,26 @@ static void edge_dies(uint64_t seed)
 	lab_close(&lab);
 }
 
+/* A drained edge switch is none for the time being: nobody sends there, and it says so. */
+static void edge_drained(uint64_t seed)
+{
+	struct node_command command = { .kind = NODE_COMMAND_DRAIN_NODE, .drained = true };
+	uint32_t leaf, edge;
+
+	open_small("edge switch drained", seed);
+	leaf = node("b0-z0-p0-rdsw0");
+	edge = node("b0-e-p0-edsw0");
+	(void)sim_command(lab.sim, edge, &command);
+	lab_run(&lab, 500 * NS_PER_US);
+	LAB_OK(route(leaf, "2001:db8::").usable == 1, "%s: not a next hop", name);
+	command.drained = false;
+	(void)sim_command(lab.sim, edge, &command);
+	LAB_OK(wait_established(TOPO_NONE), "%s: all sessions are back", name);
+	lab_run(&lab, 100 * NS_PER_US);
+	LAB_OK(route(leaf, "2001:db8::").usable == 2, "%s: as before", name);
+	lab_close(&lab);
+}
+
 /* Links go one after the other: while a way is left no session ends. */
 static void links_go(uint64_t seed)
 {
@@ -412,6 +432,7 @@ static void test(uint64_t seed)
 	learn(seed);
 	forward(seed);
 	edge_dies(seed);
+	edge_drained(seed);
 	links_go(seed);
 	storm(seed);
 	repeats(seed);

@@ -181,13 +181,18 @@ static void pass(uint64_t ns)
 	now = end;
 }
 
-static void open_lab(const char *name)
+static void begin(void)
 {
-	topo = source_topo(name);
 	now = (dsf_instant){ NS_PER_S };
 	for (uint32_t i = 0; i < topo->nodes_count; i++)
 		start(i);
 	pass(PASS_NS);
+}
+
+static void open_lab(const char *name)
+{
+	topo = source_topo(name);
+	begin();
 }
 
 static void close_lab(void)
@@ -284,6 +289,21 @@ static void region_learns_aggregates(void)
 	close_lab();
 }
 
+/* Notifications that anybody has sent. */
+static void count_said(void *user, const struct node_row *row)
+{
+	*(uint64_t *)user += row->bgp_peer.view->session->counters.notifications_sent;
+}
+
+static uint64_t said(void)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < topo->nodes_count; i++)
+		node_routing_view(routing[i], NODE_QUERY_BGP_PEER, count_said, &count, now);
+	return count;
+}
+
 /* A link of the edge: its next hop isn't used from that moment on, and is gone a little later. */
 static void link_goes_and_comes(void)
 {
@@ -301,6 +321,7 @@ static void link_goes_and_comes(void)
 	/* The spine switch had no other link to that building; two edge switches of the other one
 	 * have it beside another. */
 	TAP_EQ(ready(), topo->nodes_count - 4, "two nodes miss a session, two more a next hop");
+	TAP_EQ(said(), 0, "nothing is said into the void");
 	cut[topo->ports[port].link] = false;
 	look();
 	pass(PASS_NS);
@@ -384,6 +405,34 @@ static void edge_without_leaves(void)
 	close_lab();
 }
 
+/* More than a stream takes, and than is written at a time: it waits, and goes on. */
+static void many_routes(void)
+{
+	static char text[100000];
+	struct topo_error err;
+	char *at = text;
+	struct route r = { .plane = 0, .building = 0 };
+	uint32_t node;
+
+	at += sprintf(at, "{\"name\":\"x\",\"buildings\":[{\"zones\":[{\"scaling_units\":1,"
+			  "\"rails\":2,\"hosts_per_unit\":1,\"fdsw\":1}]}],\"nodes\":["
+			  "{\"name\":\"b0-z0-p0-rdsw0\",\"bgp\":{\"neighbors\":[{\"address\":"
+			  "\"fd5f:0:1:ff00::1\",\"asn\":4200000000}],\"originate\":[");
+	for (unsigned i = 1; i <= 1000; i++)
+		at += sprintf(at, "%s{\"prefix\":\"2001:db8::%x/128\"}", i > 1 ? "," : "", i);
+	sprintf(at, "]}},{\"name\":\"b0-z0-p0-rdsw1\",\"bgp\":{\"neighbors\":[{\"address\":"
+		    "\"fd5f:0:0:ff00::1\",\"asn\":4200000000}]}}]}");
+	if (topo_load_text(text, strlen(text), "many", &topo, &err) < 0) {
+		printf("Bail out! %s\n", err.text);
+		exit(1);
+	}
+	begin();
+	node = topo_find_node(topo, "b0-z0-p0-rdsw1");
+	node_routing_view(routing[node], NODE_QUERY_ROUTE, count_route, &r, now);
+	TAP_EQ(r.others, 1000, "all of a thousand routes come");
+	close_lab();
+}
+
 /* No memory at any moment: nothing is broken for good, and nothing is lost. */
 static void memory_is_short(void)
 {
@@ -420,6 +469,7 @@ int main(void)
 	edge_switch_goes_and_comes();
 	spine_switch_goes();
 	edge_without_leaves();
+	many_routes();
 	memory_is_short();
 	return TAP_DONE();
 }
