@@ -285,6 +285,37 @@ static void test_floods(void)
 	close_net("floods");
 }
 
+/* Who asks for everything and reads nothing holds a piece of what is said, not all of it. */
+static void test_deaf(void)
+{
+	struct fsdb_message subscribe = { .type = FSDB_SUBSCRIBE };
+	struct fsdb_record r = net_record(FSDB_KIND_PORT, VICTIM, 1);
+	size_t before, after_few = 0;
+
+	open_net();
+	before = memory.live;
+	n.cut[VICTIM][LIAR] = n.cut[LIAR][VICTIM] = true;
+	(void)say(&subscribe, NULL, 0);
+	for (uint32_t i = 0; i < FLOOD; i++) {
+		r.rate_bps = i;
+		(void)fsdb_mesh_publish(n.meshes[VICTIM], &r);
+		move();
+		if (i == 2 * FSDB_LOG_MAX)
+			after_few = memory.live;
+	}
+	TAP_OK(memory.live <= after_few, "deaf: %zu bytes after %u changes, %zu after many",
+		after_few - before, 2 * FSDB_LOG_MAX, memory.live - before);
+	r.rate_bps = FLOOD - 1;
+	TAP_OK(fsdb_table_find(&net_session(&n, HONEST, VICTIM)->table, &r)->rate_bps == FLOOD - 1,
+		"deaf: the other peer has heard all of it");
+	check_honest("deaf");
+	n.cut[VICTIM][LIAR] = n.cut[LIAR][VICTIM] = false;
+	move();
+	TAP_OK(fsdb_table_find(&net_session(&n, LIAR, VICTIM)->table, &r)->rate_bps == FLOOD - 1,
+		"deaf: and it, once it reads again");
+	close_net("deaf");
+}
+
 /* Streams: each new one takes the place of the one before. The liar's id is the lower one here. */
 static void test_accepts(void)
 {
@@ -323,6 +354,7 @@ int main(void)
 	test_gone(EXIT, "exit");
 	test_limits();
 	test_floods();
+	test_deaf();
 	test_accepts();
 	return TAP_DONE();
 }
