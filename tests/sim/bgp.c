@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "base/cursor.h"
 #include "fabric/cell.h"
 #include "ip/packet.h"
@@ -379,6 +380,18 @@ static double cpu_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static long resident_kb(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	long pages = 0;
+
+	if (file != NULL && fscanf(file, "%*d %ld", &pages) != 1)
+		pages = 0;
+	if (file != NULL)
+		fclose(file);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 static char *many_text(void)
 {
 	char *text = malloc(LEAVES * 160 + 4096), *at = text;
@@ -402,6 +415,7 @@ static char *many_text(void)
 static void many(uint64_t seed)
 {
 	double begin_s = cpu_s();
+	long begin_kb = resident_kb();
 	char *text = many_text();
 	uint32_t edge, paths = 0, defaults = 0;
 	struct sessions s;
@@ -422,7 +436,8 @@ static void many(uint64_t seed)
 	for (uint32_t i = 0; i < LEAVES; i++)
 		defaults += route(lab_node(&lab, TOPO_ROLE_RDSW, i), "::").usable == 1;
 	LAB_OK(defaults == LEAVES, "%s: each has the edge's: %u", name, defaults);
-	printf("# %s: %.2f s of CPU in all\n", name, cpu_s() - begin_s);
+	printf("# %s: %.2f s of CPU in all, %ld KB for all devices\n", name,
+		cpu_s() - begin_s, resident_kb() - begin_kb);
 	lab_close(&lab);
 }
 
