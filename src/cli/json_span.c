@@ -218,6 +218,11 @@ bool json_span_integer(struct json_span value, int64_t *number)
 	return true;
 }
 
+bool json_span_is_true(struct json_span value)
+{
+	return value.size == 4 && memcmp(value.at, "true", 4) == 0;
+}
+
 bool json_span_is(struct json_span value, const char *text)
 {
 	size_t size = strlen(text);

@@ -32,6 +32,8 @@ struct json_span json_span_elements(struct json_span array);
 /* An integer of at most 18 digits without fraction or exponent. */
 bool json_span_integer(struct json_span value, int64_t *number);
 
+bool json_span_is_true(struct json_span value);
+
 /* A string without escapes equals text. */
 bool json_span_is(struct json_span value, const char *text);
 

@@ -13,6 +13,9 @@
  *   supervisor_job.c     questions to nodes, and what waits for their answers
  *   supervisor_client.c  the lab's control socket
  *   supervisor_op.c      what clients may ask for
+ *   supervisor_call.c    a request's parts
+ *   supervisor_link.c    requests about links and drains
+ *   supervisor_process.c requests about processes of nodes
  *   supervisor_drain.c   drains of links and nodes
  *   supervisor_heal.c    what was asked for a time, and its end
  *   supervisor_event.c   what happens, for clients that listen

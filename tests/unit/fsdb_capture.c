@@ -2,8 +2,8 @@
  * fsdb_capture.c - a session's bytes, which the corpus and the dissector's test have as files
  *
  * Two nodes say all that a session has to say. What each wrote is compared with
- * tests/fuzz/corpus/fsdb_wire/session0 and session1; with FSDB_CAPTURE set to a folder it is written
- * there, to take their place when the format has changed.
+ * tests/fuzz/corpus/fsdb_wire/session0 and session1; with FSDB_CAPTURE set to a folder it is
+ * written there, to take their place when the format has changed.
  */
 #include "fsdb/mesh.h"
 #include "tests/source.h"
