@@ -84,10 +84,11 @@ static void reset_fidelity(struct supervisor_job *job)
 				status, &s->nodes[i], ASK_AWAITED, members, sizeof(members) - 1);
 }
 
-/* Everybody is there. That starting a lab kept this machine busy says nothing of how it runs, so
- * lateness is counted from here. */
+/* Everybody is there: links get their delays, host ports their rate. That starting a lab kept this
+ * machine busy says nothing of how it runs, so lateness is counted from here. */
 static void become_running(struct supervisor *s)
 {
+	static const char started[] = "\"op\":\"started\"";
 	static const char members[] = "\"op\":\"fidelity\",\"reset\":true";
 	struct supervisor_job *job;
 
@@ -101,10 +102,12 @@ static void become_running(struct supervisor *s)
 		supervisor_fail(s, CLI_FAILED, "out of memory");
 		return;
 	}
-	for (uint32_t i = 0; i < s->topo->nodes_count; i++)
-		if (supervisor_node_answers(&s->nodes[i]))
-			supervisor_job_ask(
-				job, &s->nodes[i], "fidelity", members, sizeof(members) - 1);
+	for (uint32_t i = 0; i < s->topo->nodes_count; i++) {
+		if (!supervisor_node_answers(&s->nodes[i]))
+			continue;
+		supervisor_job_ask(job, &s->nodes[i], "started", started, sizeof(started) - 1);
+		supervisor_job_ask(job, &s->nodes[i], "fidelity", members, sizeof(members) - 1);
+	}
 }
 
 static void add_missing(struct supervisor *s, const char *node, const char *what, const char *seen,

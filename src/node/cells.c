@@ -541,6 +541,7 @@ int node_cells_command(struct node_cells *c, const struct node_command *command,
 		fabric_reach_drain_all(&c->reach, command->drained, now);
 		node_cells_enable(c, now);
 		return 0;
+	case NODE_COMMAND_STARTED:
 	case NODE_COMMAND_WORKLOAD_START:
 	case NODE_COMMAND_WORKLOAD_STOP: break;
 	}

@@ -170,7 +170,8 @@ int node_host_command(struct node_host *h, const struct node_command *command, d
 	case NODE_COMMAND_WORKLOAD_START: return node_host_flow_start(h, command->workload, now);
 	case NODE_COMMAND_WORKLOAD_STOP: node_host_flow_stop(h, now); return 0;
 	case NODE_COMMAND_DRAIN_PORT:
-	case NODE_COMMAND_DRAIN_NODE: break; /* of switches */
+	case NODE_COMMAND_DRAIN_NODE:
+	case NODE_COMMAND_STARTED: break; /* of switches */
 	}
 	return -DSF_E_UNSUPPORTED;
 }

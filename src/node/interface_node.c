@@ -83,8 +83,17 @@ static int init_fabric(struct node_interface *n, const struct node_config *confi
 	return fabric_credits_init(&n->credits, n->memory, &credit);
 }
 
+static void set_inband_rate(struct node_interface *n, uint64_t rate_bps, dsf_instant now)
+{
+	struct node_ethernet_port *inband = &n->edge.ethernet.ports[n->edge.inband_port];
+
+	inband->rate_bps = rate_bps;
+	fabric_credit_port(&n->credits, n->first_system_port + NODE_SYSTEM_PORT_INBAND, rate_bps,
+		inband->queue_bytes, true, now);
+}
+
 /* Credits have to know of the Ethernet ports and the host port. */
-static void tell_ports(struct node_interface *n, dsf_instant now)
+static void tell_ports(struct node_interface *n, bool starting, dsf_instant now)
 {
 	for (uint32_t i = 0; i < n->self->ports_count; i++) {
 		const struct topo_port *port = topo_node_port(n->topo, n->self, i);
@@ -94,9 +103,7 @@ static void tell_ports(struct node_interface *n, dsf_instant now)
 			fabric_credit_port(&n->credits, port->system_port, link->rate_bps,
 				link->queue_bytes, false, now);
 	}
-	fabric_credit_port(&n->credits, n->first_system_port + NODE_SYSTEM_PORT_INBAND,
-		NODE_INBAND_RATE_BPS, n->edge.ethernet.ports[n->edge.inband_port].queue_bytes, true,
-		now);
+	set_inband_rate(n, starting ? 0 : NODE_INBAND_RATE_BPS, now);
 }
 
 static int init_routing(struct node_interface *n, const struct node_config *config, dsf_instant now)
@@ -135,7 +142,7 @@ struct node_interface *node_interface_new(const struct node_config *config, dsf_
 	if (err == 0)
 		err = init_fabric(n, config);
 	if (err == 0) {
-		tell_ports(n, now);
+		tell_ports(n, config->starting, now);
 		err = node_forward_init(n, config);
 	}
 	if (err == 0)
@@ -593,6 +600,11 @@ int node_interface_command(
 	const struct topo_port *port;
 	int err;
 
+	if (command->kind == NODE_COMMAND_STARTED) {
+		set_inband_rate(n, NODE_INBAND_RATE_BPS, now);
+		settle(n, now);
+		return 0;
+	}
 	port = command->kind == NODE_COMMAND_IMPAIR
 		       ? topo_node_port(n->topo, n->self, command->port)
 		       : NULL;

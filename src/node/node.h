@@ -78,6 +78,9 @@ struct node_config {
 	 */
 	bool streams;
 	bool promised;
+	/* Switches: the lab is starting. Until NODE_COMMAND_STARTED the host port has no rate, so
+	 * that nobody waits for what everybody has to tell first. */
+	bool starting;
 	bool simulated; /* host: answer NDP and ping itself; payload by name */
 	/* Least values of timers in fabric ns, so that a live machine's noise doesn't fire them; 0
 	 * in the simulator. The longer of these and the topology's value holds. */
@@ -225,6 +228,7 @@ enum node_command_kind {
 	NODE_COMMAND_IMPAIR,         /* port, impairment: the whole state, not a change */
 	NODE_COMMAND_DRAIN_PORT,     /* switches: port (a fabric port), drained */
 	NODE_COMMAND_DRAIN_NODE,     /* switches: drained; all fabric ports */
+	NODE_COMMAND_STARTED,        /* switches: what starting was for is over */
 	NODE_COMMAND_WORKLOAD_START, /* hosts: spec, copied */
 	NODE_COMMAND_WORKLOAD_STOP,  /* hosts: stop sending, keep the report */
 };

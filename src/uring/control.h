@@ -10,6 +10,7 @@
  *   {"id":8,"op":"drain","port":"fab0","drained":true}   without port: all fabric ports
  *   {"id":3,"op":"workload","spec":{...}}   {"id":4,"op":"workload_stop"}
  *   {"id":5,"op":"fidelity","reset":true}   {"id":6,"op":"now"}   {"id":7,"op":"stop"}
+ *   {"id":9,"op":"started"}   the lab has (node_main.h)
  *   failure: {"id":N,"error":"text"}
  *   events: news.h
  *

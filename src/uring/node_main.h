@@ -17,6 +17,10 @@ struct uring_node_config {
 	/* What is drained from the beginning: fabric ports by number (NULL: none), or all. */
 	const bool *drained_ports;
 	bool drained;
+	/* The lab is starting. Until the request "started" its links have no delay and its host
+	 * ports no rate, so that what switches and hosts have to tell each other first doesn't take
+	 * dilated round trips. */
+	bool starting;
 	int control_fd; /* stream socket to the supervisor: JSON lines, see control.h */
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/err.h"
 #include "uring/log.h"
+#include "uring/setup.h"
 #include "view/rows.h"
 #include "workload/pattern.h"
 
@@ -420,7 +421,10 @@ static void handle_op(struct uring_process *p, double id, const cJSON *request)
 		handle_workload_stop(p, id);
 	else if (strcmp(op, "fidelity") == 0)
 		handle_fidelity(p, id, request);
-	else if (strcmp(op, "now") == 0)
+	else if (strcmp(op, "started") == 0) {
+		uring_setup_started(p);
+		answer_empty(p, id);
+	} else if (strcmp(op, "now") == 0)
 		handle_now(p, id);
 	else if (strcmp(op, "stop") == 0) {
 		answer_empty(p, id);

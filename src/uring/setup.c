@@ -103,6 +103,8 @@ static int open_port(struct uring_process *p, uint32_t number)
 	struct node_impairment own;
 	int err;
 
+	if (p->config.starting)
+		c.delay_ns = c.hold_ns = 0;
 	if (c.kind == URING_PORT_HOST)
 		choose_udp_ports(&c);
 	err = uring_port_open(&p->ports[number], &c, &p->loop,
@@ -153,7 +155,7 @@ static void drain(struct uring_process *p)
 			(void)node_command(p->node, &command, p->now);
 }
 
-static bool speaks_bgp(const struct uring_process *p)
+static bool has_streams(const struct uring_process *p)
 {
 	struct topo_bgp_walk walk = { 0 };
 	struct topo_bgp_peer peer;
@@ -161,7 +163,8 @@ static bool speaks_bgp(const struct uring_process *p)
 	return topo_bgp_next(p->topo, p->config.index, &walk, &peer);
 }
 
-/* Where the node has neighbours. BGP comes to the addresses of all ports, so we listen at ::. */
+/* Where the node has peers; before anybody reaches us, so that nobody's first word is lost. BGP
+ * comes to the addresses of all ports, so we listen at ::. */
 static int open_streams(struct uring_process *p)
 {
 	static const struct dsf_ip6 everywhere;
@@ -169,7 +172,7 @@ static int open_streams(struct uring_process *p)
 	struct topo_bgp_peer peer;
 	int err = 0;
 
-	if (speaks_bgp(p))
+	if (has_streams(p))
 		err = uring_streams_open(
 			&p->streams, &p->loop, &topo_memory, p->node, GROUP_STREAMS, &everywhere);
 	while (err == 0 && topo_bgp_next(p->topo, p->config.index, &walk, &peer))
@@ -190,7 +193,8 @@ static int open_node(struct uring_process *p)
 		.trace = &p->trace,
 		.seed = p->topo->seed,
 		.control_dilation = dilation,
-		.streams = speaks_bgp(p),
+		.starting = p->config.starting,
+		.streams = has_streams(p),
 		.promised = true, /* no FSDB yet */
 		/* Noise of a live machine must not look like silence or loss. */
 		.reach_refresh_min_ns = URING_REFRESH_MIN_WALL_NS / dilation,
@@ -297,6 +301,20 @@ static void init(struct uring_process *p, const struct uring_node_config *config
 		p->guards[i] = -1;
 	uring_clock_init(&p->clock, config->epoch_ns, config->topo->time_dilation);
 	uring_hold_init(&p->hold, &topo_memory);
+	p->gap_ns = config->starting ? 0 : coalescing_gap(p);
+}
+
+void uring_setup_started(struct uring_process *p)
+{
+	struct node_command command = { .kind = NODE_COMMAND_STARTED };
+
+	(void)node_command(p->node, &command, uring_process_catch_up(p)); /* hosts have no use */
+	for (uint32_t i = 0; i < p->self->ports_count; i++) {
+		struct uring_port_config c = uring_setup_port(p->topo, p->self, i);
+
+		p->ports[i].config.delay_ns = c.delay_ns;
+		p->ports[i].config.hold_ns = c.hold_ns;
+	}
 	p->gap_ns = coalescing_gap(p);
 }
 

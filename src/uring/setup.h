@@ -14,6 +14,9 @@ int uring_setup_open(struct uring_process *p, const struct uring_node_config *co
 
 void uring_setup_close(struct uring_process *p);
 
+/* The lab has started (uring_node_config). What was sent before stays as it is. */
+void uring_setup_started(struct uring_process *p);
+
 /* How a port of the topology is driven: what it is, and where its link's delay is held. */
 struct uring_port_config uring_setup_port(
 	const struct topo *t, const struct topo_node *self, uint32_t number);

@@ -147,16 +147,23 @@ static bool know(struct uring_streams *s, struct uring_stream *c, uint32_t numbe
 	return true;
 }
 
+/* A stream of a process that ends, or is killed, ends with it and without a word: one that the
+ * kernel went on to close would say, once a new process had given it a device again, that its peer
+ * has left in good order. */
+static void set_linger(int fd, bool close_in_order)
+{
+	const struct linger at_once = { .l_onoff = !close_in_order, .l_linger = 0 };
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+}
+
 /* Nothing more is told of it; it goes with its last entry. */
 static void end(struct uring_streams *s, struct uring_stream *c, bool reset)
 {
-	const struct linger at_once = { .l_onoff = 1, .l_linger = 0 };
-
 	forget_number(s, c);
 	c->state = OVER;
 	c->reset = reset;
-	if (reset)
-		(void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	set_linger(c->fd, !reset);
 	enqueue(s, c);
 }
 
@@ -184,6 +191,7 @@ static void set_options(int fd)
 	/* Without them all works, only slower. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	(void)setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &traffic_class, sizeof(traffic_class));
+	set_linger(fd, false);
 }
 
 static struct sockaddr_in6 address_of(const struct dsf_ip6 *address, uint16_t port)

@@ -22,14 +22,17 @@ static struct node *node;
 static const struct topo_node *self;
 static dsf_instant now;
 static uint32_t peer_switch; /* another RDSW */
+static bool starting;
 static uint64_t short_frames;
 static uint16_t from_switch = UINT16_MAX, from_port; /* what trains say of their source */
 
 static bool make(enum topo_role role)
 {
-	struct node_config config = {
-		.topo = topo, .memory = &memory.memory, .seed = 1, .control_dilation = 1
-	};
+	struct node_config config = { .topo = topo,
+		.memory = &memory.memory,
+		.seed = 1,
+		.control_dilation = 1,
+		.starting = starting };
 
 	while (topo->nodes[config.index].role != role)
 		config.index++;
@@ -285,6 +288,43 @@ static void commands(void)
 	TAP_EQ(memory.live, 0, "commands: nothing is left");
 }
 
+/* How long a packet that has come through the fabric takes at the host port; UINT64_MAX: it never
+ * comes out. */
+static uint64_t host_port_takes(uint32_t sequence)
+{
+	struct fabric_cell cell = data_cell(self->switch_index * 64u + 63, 400, 400);
+	static const uint8_t payload[400];
+	uint64_t takes_ns = UINT64_MAX;
+	struct node_output out;
+
+	cell.packet_sequence = sequence;
+	input_cell(fabric_port(), &cell, payload);
+	while (node_output(node, &out, now)) {
+		if (out.port == NODE_PORT_INBAND)
+			takes_ns = dsf_time_since(now, out.depart);
+		node_frame_done(node, out.buffer);
+	}
+	return takes_ns;
+}
+
+/* While a lab starts the host port has no rate, then it has its own. */
+static void host_port_rate(void)
+{
+	struct node_command command = { .kind = NODE_COMMAND_STARTED };
+
+	starting = true;
+	make(TOPO_ROLE_RDSW);
+	starting = false;
+	all_up();
+	send_reach(fabric_port(), 0xff);
+	TAP_EQ(host_port_takes(0), 0, "a lab that starts: the host port takes no time");
+	TAP_EQ(node_command(node, &command, now), 0, "it has started");
+	/* 400 B and 24 B of the wire at 100G */
+	TAP_EQ(host_port_takes(1), 34, "a packet takes as long as at 100G");
+	node_free(node);
+	TAP_EQ(memory.live, 0, "started: nothing is left");
+}
+
 /* Reachability cells that leave by a port within so long; *last is the bitmap of the last one. */
 static uint32_t told_within(uint32_t port, uint64_t ns, uint8_t *last)
 {
@@ -460,6 +500,7 @@ int main(void)
 	failing_memory(TOPO_ROLE_RDSW, "RDSW");
 	wrong_cells();
 	commands();
+	host_port_rate();
 	one_telling_at_a_time();
 	cabling();
 	loops();

@@ -111,6 +111,7 @@ static const struct {
 		",[0,3]],"
 		"\"size_bytes\":100,\"plane\":null,\"dscp\":50,\"stop_at_ns\":77}}\n",
 		"{\"id\":18,\"result\":{}}" },
+	{ "started", "{\"id\":19,\"op\":\"started\"}\n", "{\"id\":19,\"result\":{}}" },
 };
 
 static void test_requests(void)
@@ -124,7 +125,7 @@ static void test_requests(void)
 		TAP_OK(answers(requests[i].request, requests[i].want), "request: %s",
 			requests[i].name);
 	commands = fake->commands;
-	TAP_EQ(commands, 2, "only what made sense reached the node");
+	TAP_EQ(commands, 3, "only what made sense reached the node");
 	TAP_EQ(fake->impaired.port, 1, "impair: the port");
 	TAP_EQ(fake->impaired.impairment.delay_ns, 18014398509481985, "impair: no digit lost");
 	TAP_OK(fake->impaired.impairment.silent, "impair: silent");

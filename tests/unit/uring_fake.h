@@ -148,6 +148,12 @@ void node_expire(struct node *n, dsf_instant now)
 			n->period_ns == 0 ? DSF_NEVER : dsf_time_after(n->deadline, n->period_ns);
 }
 
+struct node_sessions node_sessions(const struct node *n)
+{
+	(void)n;
+	return (struct node_sessions){ 0 };
+}
+
 bool node_ready(const struct node *n)
 {
 	return n->ready;

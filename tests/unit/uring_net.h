@@ -26,6 +26,7 @@
 static struct fake_topo lab;
 static struct uring_process process;
 static int lab_control_fd = -1; /* what the process gets as its control socket */
+static bool lab_starting;
 
 __attribute__((unused)) static int run(const char *command)
 {
@@ -78,7 +79,9 @@ __attribute__((unused)) static void remove_pairs(unsigned count)
 __attribute__((unused)) static bool start(
 	enum topo_role role, const char *kinds, uint64_t delay_ns, uint32_t dilation)
 {
-	struct uring_node_config config = { .topo = &lab.topo, .control_fd = lab_control_fd };
+	struct uring_node_config config = {
+		.topo = &lab.topo, .control_fd = lab_control_fd, .starting = lab_starting
+	};
 
 	fake_topo_init(&lab, role, kinds, delay_ns);
 	lab.topo.time_dilation = dilation;

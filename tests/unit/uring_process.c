@@ -208,6 +208,55 @@ static void test_frozen(void)
 	uring_setup_close(&process);
 }
 
+#define AHEAD_NS (200 * NS_PER_MS)
+
+/* When the node gets a train that leaves a little ahead: as long after that. A machine so slow that
+ * it was gone before it had come tries again. */
+static uint64_t delay_of_a_train(int fd)
+{
+	uint8_t frame[256];
+	dsf_instant depart;
+
+	do {
+		while (process.hold.heap.count > 0)
+			uring_process_turn(&process);
+		fake->records_count = 0;
+		depart = dsf_time_after(uring_clock_read(&process.clock), AHEAD_NS);
+		make_train(frame, sizeof(frame), depart, 7);
+		send(fd, frame, sizeof(frame), 0);
+		while (process.hold.heap.count == 0)
+			uring_process_turn(&process);
+	} while (dsf_time_due(depart, uring_clock_read(&process.clock)));
+	while (process.hold.heap.count > 0)
+		uring_process_turn(&process);
+	for (uint32_t i = 0; i < fake->records_count; i++)
+		if (fake->records[i].kind == FAKE_FRAME)
+			return dsf_time_since(depart, fake->records[i].now);
+	return UINT64_MAX;
+}
+
+#define START_DELAY_NS (50 * NS_PER_MS)
+
+/* Until a lab has started, its links have no delay; then they have, either way. */
+static void test_starting(void)
+{
+	int fd;
+
+	lab_starting = true;
+	if (!TAP_OK(start(TOPO_ROLE_FDSW, "fe", START_DELAY_NS, 1), "starting: starts"))
+		return;
+	lab_starting = false;
+	fd = packet_socket("q0", FABRIC_ETHERTYPE);
+	fake->forward = false;
+	TAP_EQ(delay_of_a_train(fd), 0, "starting: a train comes when it has left");
+	TAP_EQ(process.ports[1].config.hold_ns, 0, "starting: and goes to a host then");
+	uring_setup_started(&process);
+	TAP_EQ(delay_of_a_train(fd), START_DELAY_NS, "started: it comes after the link's delay");
+	TAP_EQ(process.ports[1].config.hold_ns, START_DELAY_NS, "started: and goes");
+	close(fd);
+	uring_setup_close(&process);
+}
+
 int main(void)
 {
 	if (!enter_namespace()) {
@@ -222,6 +271,7 @@ int main(void)
 	test_order();
 	test_sending();
 	test_frozen();
+	test_starting();
 	remove_pairs(4);
 	return TAP_DONE();
 }
