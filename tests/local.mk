@@ -60,6 +60,7 @@ UNIT_TESTS += tests/unit/metaroce_wire
 
 # bgp
 UNIT_TESTS += tests/unit/bgp_core
+UNIT_TESTS += tests/unit/bgp_hostile
 UNIT_TESTS += tests/unit/bgp_many
 UNIT_TESTS += tests/unit/bgp_policy
 UNIT_TESTS += tests/unit/bgp_random
@@ -209,7 +210,9 @@ BATS_TESTS += tests/integration/uring.bats
 
 # These need other routers, and skip without them.
 BATS_TESTS += tests/interop/bgp.bats
-EXTRA_DIST += tests/interop/lib.bash
+BATS_TESTS += tests/interop/conform.bats
+BATS_TESTS += tests/interop/hostile.bats
+EXTRA_DIST += tests/interop/conform.bash tests/interop/lib.bash
 
 EXTRA_DIST += tests/fuzz/corpus tests/sim/seeds tests/sim/drill_balance.json tests/sim/drill_queues.json tests/integration/lib.bash tests/integration/traffic.bash tests/descriptors.h tests/hex.h tests/memory.h tests/unit/bgp_net.h tests/source.h tests/tap.h tests/topologies $(BATS_TESTS)
 
@@ -222,7 +225,7 @@ libreplay_la_SOURCES = tests/fuzz/replay.c
 libreplay_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 LDADD = libreplay.la $(DSF_CORE_LIBS)
 check_PROGRAMS += $(UNIT_TESTS) $(SIM_TESTS) $(FUZZ_TARGETS)
-check_PROGRAMS += tests/interop/bgp_speaker
+check_PROGRAMS += tests/interop/bgp_speaker tests/interop/conform
 TESTS += $(UNIT_TESTS) $(SIM_TESTS) $(FUZZ_TARGETS)
 if HAVE_BATS
 TESTS += $(BATS_TESTS)
@@ -244,6 +247,14 @@ list-fuzzers:
 tests_interop_bgp_speaker_SOURCES = tests/interop/bgp_speaker.c
 tests_interop_bgp_speaker_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 tests_interop_bgp_speaker_LDADD = libbgp.la libbase.la
+
+# Judges BGP speakers; of ours it knows nothing.
+tests_interop_conform_SOURCES = tests/interop/conform.c tests/interop/conform.h \
+	tests/interop/conform_heard.c tests/interop/conform_hostile.c \
+	tests/interop/conform_messages.c tests/interop/conform_open.c tests/interop/conform_peer.c \
+	tests/interop/conform_routes.c tests/interop/conform_state.c tests/interop/conform_update.c
+tests_interop_conform_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
+tests_interop_conform_LDADD = libbase.la
 
 # The driver's tests bring a fake node of their own in place of libnode.
 URING_TEST_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)

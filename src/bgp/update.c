@@ -44,9 +44,12 @@ struct reading {
 	const struct bgp_update_rules *rules;
 	struct bgp_update *u;
 	struct bgp_notification *n;
-	uint64_t seen[4];    /* bit per type */
-	bool reach, unreach; /* attributes of any family */
-	uint8_t subcode;     /* of what made it a withdrawal first */
+	uint64_t seen[4];        /* bit per type */
+	bool others;             /* attributes but MP_UNREACH */
+	bool reach;              /* prefixes of any family */
+	struct bgp_span whole;   /* the attribute under way with its header */
+	uint8_t subcode;         /* of what made it a withdrawal first, ... */
+	struct bgp_span culprit; /* ... and the attribute */
 };
 
 bool bgp_nlri_decode(struct dsf_cursor *in, bool add_path, struct bgp_nlri *nlri)
@@ -105,16 +108,23 @@ static bool is_ipv4_good(const uint8_t *bytes, size_t size)
 	return !in.failed;
 }
 
-static int reset(
-	struct reading *r, enum bgp_update_error subcode, const uint8_t *bytes, size_t size)
+static int reset(struct reading *r, enum bgp_update_error subcode, struct bgp_span culprit)
 {
-	return bgp_wire_refuse(r->n, BGP_ERR_UPDATE, (uint8_t)subcode, bytes, size);
+	return bgp_wire_refuse(r->n, BGP_ERR_UPDATE, (uint8_t)subcode, culprit.bytes, culprit.size);
+}
+
+/* The message as a whole is wrong: there is no attribute to show. */
+static int reset_message(struct reading *r, enum bgp_update_error subcode)
+{
+	return reset(r, subcode, (struct bgp_span){ NULL, 0 });
 }
 
 static void withdraw(struct reading *r, enum bgp_update_error subcode)
 {
-	if (!r->u->withdraw)
+	if (!r->u->withdraw) {
 		r->subcode = (uint8_t)subcode;
+		r->culprit = r->whole;
+	}
 	r->u->withdraw = true;
 }
 
@@ -131,17 +141,17 @@ static int read_reach(struct reading *r, const uint8_t *bytes, size_t size)
 	uint64_t hop_size = dsf_cursor_be(&in, 1);
 	const uint8_t *hop = dsf_cursor_bytes(&in, hop_size);
 
-	r->reach = true;
 	dsf_cursor_skip(&in, 1); /* reserved */
 	if (in.failed)
-		return reset(r, BGP_UPDATE_OPTIONAL, bytes, size);
+		return reset(r, BGP_UPDATE_OPTIONAL, r->whole);
+	r->reach = dsf_cursor_left(&in) > 0;
 	if (afi != BGP_AFI_IPV6 || safi != BGP_SAFI_UNICAST)
 		return 0;
 	r->u->reach = (struct bgp_span){ in.at, dsf_cursor_left(&in) };
 	if ((hop_size != 16 && hop_size != 32) || !is_nlri_good(r->u->reach, r->rules->add_path))
-		return reset(r, BGP_UPDATE_OPTIONAL, bytes, size); /* RFC 7606 5.3, 7.11 */
+		return reset(r, BGP_UPDATE_OPTIONAL, r->whole); /* RFC 7606 5.3, 7.11 */
 	memcpy(r->u->next_hop.bytes, hop, 16);
-	if (!is_next_hop_good(&r->u->next_hop))
+	if (r->reach && !is_next_hop_good(&r->u->next_hop))
 		withdraw(r, BGP_UPDATE_NEXT_HOP);
 	return 0;
 }
@@ -151,14 +161,13 @@ static int read_unreach(struct reading *r, const uint8_t *bytes, size_t size)
 	struct dsf_cursor in = { bytes, bytes + size, false };
 	uint64_t afi = dsf_cursor_be(&in, 2), safi = dsf_cursor_be(&in, 1);
 
-	r->unreach = true;
 	if (in.failed)
-		return reset(r, BGP_UPDATE_OPTIONAL, bytes, size);
+		return reset(r, BGP_UPDATE_OPTIONAL, r->whole);
 	if (afi != BGP_AFI_IPV6 || safi != BGP_SAFI_UNICAST)
 		return 0;
 	r->u->unreach = (struct bgp_span){ in.at, dsf_cursor_left(&in) };
 	if (!is_nlri_good(r->u->unreach, r->rules->add_path))
-		return reset(r, BGP_UPDATE_OPTIONAL, bytes, size);
+		return reset(r, BGP_UPDATE_OPTIONAL, r->whole);
 	r->u->end_of_rib = r->u->unreach.size == 0;
 	return 0;
 }
@@ -237,7 +246,7 @@ static int read_known(
 		return 0;
 	}
 	if (!flags_good || !is_value_good(r->rules, type, bytes, size)) {
-		if (kinds[type].wrong == DISCARD) {
+		if (flags_good && kinds[type].wrong == DISCARD) { /* flags: RFC 7606 3 (c) */
 			r->u->discarded++;
 			return 0;
 		}
@@ -251,15 +260,19 @@ static int read_known(
 	return 0;
 }
 
-/* whole: the attribute with its header, as it goes into a NOTIFICATION. */
-static int read_attribute(struct reading *r, uint8_t type, uint8_t flags, struct bgp_span whole,
-	const uint8_t *bytes, size_t size)
+static bool is_mp(uint8_t type)
+{
+	return type == BGP_MP_REACH || type == BGP_MP_UNREACH;
+}
+
+static int read_attribute(
+	struct reading *r, uint8_t type, uint8_t flags, const uint8_t *bytes, size_t size)
 {
 	bool again = dsf_bitset_has(r->seen, type);
 
 	dsf_bitset_add(r->seen, type);
-	if (again && (type == BGP_MP_REACH || type == BGP_MP_UNREACH))
-		return reset(r, BGP_UPDATE_LIST, NULL, 0); /* RFC 7606 3 (g) */
+	if (again && is_mp(type))
+		return reset_message(r, BGP_UPDATE_LIST); /* RFC 7606 3 (g) */
 	if (again) {
 		r->u->discarded++;
 		return 0;
@@ -267,7 +280,7 @@ static int read_attribute(struct reading *r, uint8_t type, uint8_t flags, struct
 	if (type < KINDS && kinds[type].known)
 		return read_known(r, type, flags, bytes, size);
 	if ((flags & BGP_FLAG_OPTIONAL) == 0)
-		return reset(r, BGP_UPDATE_WELL_KNOWN, whole.bytes, whole.size);
+		return reset(r, BGP_UPDATE_WELL_KNOWN, r->whole);
 	if ((flags & BGP_FLAG_TRANSITIVE) != 0)
 		keep(r, type, OPTIONAL_TRANSITIVE | BGP_FLAG_PARTIAL, bytes, size);
 	return 0;
@@ -284,12 +297,16 @@ static int read_attributes(struct reading *r, struct dsf_cursor in)
 		size_t size = dsf_cursor_be(&in, (flags & BGP_FLAG_EXTENDED) != 0 ? 2 : 1);
 
 		bytes = dsf_cursor_bytes(&in, size);
+		r->others = r->others || type != BGP_MP_UNREACH;
+		r->whole = (struct bgp_span){ start, (size_t)(in.at - start) };
+		if (in.failed &&
+			is_mp(type)) /* RFC 7606 3 (j): whose routes they are isn't known */
+			return reset_message(r, BGP_UPDATE_LIST);
 		if (in.failed) { /* RFC 7606 4 */
 			withdraw(r, BGP_UPDATE_LIST);
 			break;
 		}
-		err = read_attribute(r, type, flags,
-			(struct bgp_span){ start, (size_t)(in.at - start) }, bytes, size);
+		err = read_attribute(r, type, flags, bytes, size);
 	}
 	return err;
 }
@@ -407,22 +424,23 @@ int bgp_update_decode(const uint8_t *body, size_t size, const struct bgp_update_
 	u->withdraw = u->end_of_rib = false;
 	u->discarded = 0;
 	if (in.failed)
-		return reset(&r, BGP_UPDATE_LIST, NULL, 0);
+		return reset_message(&r, BGP_UPDATE_LIST);
 	if (!is_ipv4_good(withdrawn, withdrawn_size) || !is_ipv4_good(in.at, dsf_cursor_left(&in)))
-		return reset(&r, BGP_UPDATE_NETWORK, NULL, 0);
+		return reset_message(&r, BGP_UPDATE_NETWORK);
 	err = read_attributes(
 		&r, (struct dsf_cursor){ attributes, attributes + attributes_size, false });
 	if (err < 0)
 		return err;
+	r.reach = r.reach || dsf_cursor_left(&in) > 0;
+	if (u->withdraw && !r.reach && r.others) /* RFC 7606 5.2: nothing to withdraw for it */
+		return reset(&r, r.subcode, r.culprit);
 	if (u->reach.size > 0) {
 		if (!rules->as4 && !u->withdraw)
 			widen_all(&r);
 		check_mandatory(&r);
-	} else if (u->withdraw && !r.reach && dsf_cursor_left(&in) == 0) {
-		/* RFC 7606 5.2: an error, and no routes that could be withdrawn for it */
-		return reset(&r, r.subcode, NULL, 0);
 	}
-	u->end_of_rib = u->end_of_rib && !r.reach && dsf_cursor_left(&in) == 0;
+	/* RFC 4724 2: MP_UNREACH alone */
+	u->end_of_rib = u->end_of_rib && !r.others && !r.reach && withdrawn_size == 0;
 	return 0;
 }
 

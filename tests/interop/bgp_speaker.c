@@ -8,6 +8,7 @@
  *
  * Lines written to the FIFO are commands; PEER and ORIGIN count from 0:
  *   show FILE                 writes the state to FILE as one JSON object, which appears whole
+ *   peers FILE                the same without routes
  *   start|refresh PEER        stop|reset PEER [TEXT]      originate ORIGIN 0|1
  *   quit
  *
@@ -49,6 +50,7 @@ static struct bgp *bgp;
 static struct dsf_ip6 local;
 static const char *control_path;
 static int listener, control;
+static size_t memory_bytes; /* that the core holds */
 
 static void fail(const char *what, const char *why)
 {
@@ -59,13 +61,14 @@ static void fail(const char *what, const char *why)
 static void *take(void *user, size_t size)
 {
 	(void)user;
+	memory_bytes += size;
 	return calloc(1, size);
 }
 
 static void give(void *user, void *block, size_t size)
 {
 	(void)user;
-	(void)size;
+	memory_bytes -= size;
 	free(block);
 }
 
@@ -391,7 +394,7 @@ static void write_peer(FILE *file, uint32_t i)
 		text);
 }
 
-static void show(const char *path)
+static void show(const char *path, bool with_rows)
 {
 	char part[4096];
 	struct listing l = { NULL, false };
@@ -404,8 +407,9 @@ static void show(const char *path)
 	for (uint32_t i = 0; i < config.peers_count; i++)
 		write_peer(l.file, i);
 	fprintf(l.file, "],\n\"rows\":[");
-	bgp_rows(bgp, write_row, &l);
-	fprintf(l.file, "]}\n");
+	if (with_rows)
+		bgp_rows(bgp, write_row, &l);
+	fprintf(l.file, "],\n\"memory\":%zu}\n", memory_bytes);
 	fclose(l.file);
 	rename(part, path);
 }
@@ -424,7 +428,9 @@ static void obey(char *line)
 	if (first == NULL)
 		fail(word, "a word is missing");
 	if (strcmp(word, "show") == 0)
-		show(first);
+		show(first, true);
+	else if (strcmp(word, "peers") == 0)
+		show(first, false);
 	else if (strcmp(word, "start") == 0)
 		bgp_peer_start(bgp, number, now());
 	else if (strcmp(word, "refresh") == 0)

@@ -69,7 +69,7 @@ net_down()
 		done
 		kill -9 "$pid" 2>/dev/null
 	done
-	for name in us frr bird gobgp exabgp net; do
+	for name in us frr bird gobgp exabgp tester net; do
 		[ ! -e "/run/netns/$RUN-$name" ] || ip netns delete "$RUN-$name"
 	done
 	rm -rf "$DIR"
@@ -83,6 +83,7 @@ number()
 	bird) echo 3 ;;
 	gobgp) echo 4 ;;
 	exabgp) echo 5 ;;
+	tester) echo 9 ;;
 	esac
 }
 
@@ -168,6 +169,11 @@ frr_up() # LINE... for the neighbour, in its address family when they begin with
 			[ "${line#af }" = "$line" ] || echo " neighbor $NET::1 ${line#af }"
 		done
 	} >"$DIR/bgpd.conf"
+	frr_start
+}
+
+frr_start() # with what is in bgpd.conf
+{
 	echo "hostname frr" >"$DIR/zebra.conf"
 	mkdir "$DIR/frr"
 	chown -R frr:frr "$DIR/frr" "$DIR/bgpd.conf" "$DIR/zebra.conf"
@@ -208,6 +214,11 @@ bird_up() # LINE... for the protocol; in its channel when they begin with "af "
 		done
 		echo "}; }"
 	} >"$DIR/bird.conf"
+	bird_start
+}
+
+bird_start()
+{
 	in_ns bird bird -c "$DIR/bird.conf" -s "$DIR/bird.ctl" -P "$DIR/bird.pid" 3>&-
 	until_is 1 grep -c . "$DIR/bird.pid" # BIRD writes it in the background
 	cat "$DIR/bird.pid" >>"$DIR/pids"
@@ -235,10 +246,16 @@ gobgp_up() # LINE... for the neighbour's config
 			'afi-safi-name = "ipv6-unicast"' "[neighbors.afi-safis.add-paths.config]" \
 			"receive = true" "send-max = 255"
 	} >"$DIR/gobgp.toml"
-	begin gobgp gobgpd -f "$DIR/gobgp.toml" --api-hosts "unix://$DIR/gobgp.sock" --pprof-disable --log-plain
-	until_is 0 gobgp_ready
+	gobgp_start
 	gobgp_do global rib add -a ipv6 2001:db8:aaaa::/48
 	gobgp_do global rib add -a ipv6 2001:db8:4::/48
+}
+
+gobgp_start()
+{
+	rm -f "$DIR/gobgp.sock"
+	begin gobgp gobgpd -f "$DIR/gobgp.toml" --api-hosts "unix://$DIR/gobgp.sock" --pprof-disable --log-plain
+	until_is 0 gobgp_ready
 }
 
 gobgp_ready()
