@@ -129,8 +129,6 @@ void bgp_free(struct bgp *b)
 	bgp_table_close(&b->prefixes);
 	bgp_store_close(&b->store);
 	dsf_heap_close(&b->timers);
-	dsf_memory_delete(memory, b->hops, b->hops_cap * sizeof(*b->hops));
-	dsf_memory_delete(memory, b->meds, b->meds_cap * 2 * sizeof(*b->meds));
 	dsf_memory_delete(memory, b->scratch, BGP_SCRATCH);
 	dsf_memory_delete(memory, b->own, (b->config.origins_count + 1) * sizeof(*b->own));
 	dsf_memory_delete(memory, b->peers, b->peers_count * sizeof(*b->peers));

@@ -443,6 +443,16 @@ static void decide_round(struct bgp *b, struct bgp_prefix **again, dsf_instant n
 	bgp_out_flush(b, now);
 }
 
+/* What a peer with many paths of one prefix has made large doesn't stay when it goes. */
+static void free_scratch(struct bgp *b)
+{
+	dsf_memory_delete(b->config.memory, b->hops, b->hops_cap * sizeof(*b->hops));
+	dsf_memory_delete(b->config.memory, b->meds, b->meds_cap * 2 * sizeof(*b->meds));
+	b->hops = NULL;
+	b->meds = NULL;
+	b->hops_cap = b->meds_cap = 0;
+}
+
 void bgp_decide(struct bgp *b, dsf_instant now)
 {
 	struct bgp_prefix *again = NULL, *next;
@@ -451,6 +461,7 @@ void bgp_decide(struct bgp *b, dsf_instant now)
 	b->walked = 0;
 	while (b->dirty_first != NULL) /* aggregates may come and go by what was decided */
 		decide_round(b, &again, now);
+	free_scratch(b);
 	if (b->walked * BGP_DECIDE_PATH_NS > gap_ns)
 		gap_ns = b->walked * BGP_DECIDE_PATH_NS;
 	b->undecided_at = dsf_time_after(now, gap_ns);

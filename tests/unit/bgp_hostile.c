@@ -149,6 +149,28 @@ static void test_paths(void)
 	end("too many paths");
 }
 
+/* One prefix by many ids, of many MEDs: what a decision over them needs goes with them. */
+static void test_ids(void)
+{
+	struct bgp_nlri nlri = { net_prefix(9, 8, 48), 0 };
+	uint8_t attributes[256];
+
+	begin();
+	(void)come();
+	for (uint32_t i = 0; i < PATHS_MAX; i++) {
+		size_t size = net_attributes(attributes, BAD_AS, i, 0);
+		struct dsf_ip6 hop = net_address(BAD);
+
+		nlri.path_id = i;
+		dsf_store_be32(hop.bytes + 8, i);
+		net_raw_announce(&bad, &nlri, true, hop, attributes, size);
+	}
+	rest();
+	look();
+	TAP_OK(live_most - live_before > PATHS_MAX * sizeof(struct dsf_ip6), "many ids");
+	end("many ids");
+}
+
 /* Each route with 60 KB of attributes that nobody else has. */
 static void test_attributes(void)
 {
@@ -286,6 +308,7 @@ static void test_flaps(void)
 int main(void)
 {
 	test_paths();
+	test_ids();
 	test_attributes();
 	test_drip();
 	test_connections();
