@@ -164,6 +164,8 @@ SIM_TESTS += tests/sim/host_restart
 SIM_TESTS += tests/sim/metaroce_faults
 SIM_TESTS += tests/sim/metaroce_host
 SIM_TESTS += tests/sim/metaroce_write
+SIM_TESTS += tests/sim/hyperport
+tests_sim_hyperport_SOURCES = tests/sim/hyperport.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/router
 tests_sim_router_SOURCES = tests/sim/router.c $(FABRIC_SIM_SOURCES)
 

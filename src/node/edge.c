@@ -20,8 +20,10 @@ static int init_ports(struct node_edge *e, const struct node_config *config)
 
 		if (!port->ethernet)
 			continue;
+		e->links_count++;
 		e->ethernet.ports[i].used = true;
 		e->ethernet.ports[i].queue_bytes = link->queue_bytes;
+		node_ethernet_join(&e->ethernet, i, topo_port_whole(e->topo, port)->number);
 		node_ethernet_impair(&e->ethernet, i, &impairment, link->rate_bps);
 	}
 	inband = &e->ethernet.ports[e->inband_port];
@@ -67,6 +69,8 @@ static int init_ndp(struct node_edge *e, const struct node_config *config, dsf_i
 		e->ndp_port[i] = e->ports_count;
 		e->ndp_number[e->ports_count++] = i;
 	}
+	for (uint32_t i = 0; i < most; i++)
+		e->ndp_port[i] = e->ndp_port[e->ethernet.ports[i].whole];
 	ndp.ports_count = e->ports_count;
 	if (e->ports_count > 0)
 		e->ndp = ip_ndp_new(&ndp);
@@ -115,13 +119,15 @@ void node_edge_close(struct node_edge *e)
 
 bool node_edge_carrier(struct node_edge *e, uint32_t port, bool up, dsf_instant now)
 {
+	uint32_t whole = e->ethernet.ports[port].whole;
+	bool was_up = node_ethernet_is_up(&e->ethernet, whole);
+
 	if (e->ethernet.ports[port].carrier == up)
 		return false;
 	node_ethernet_carrier(&e->ethernet, port, up, now);
-	if (topo_port_has_address(topo_node_port(e->topo, e->self, port))) {
-		e->carriers_count += up ? 1u : ~0u;
+	e->carriers_count += up ? 1u : ~0u;
+	if (node_ethernet_is_up(&e->ethernet, whole) != was_up)
 		ip_ndp_carrier(e->ndp, e->ndp_port[port], up, now);
-	}
 	dsf_trace_emit(
 		e->trace, now, up ? DSF_EVENT_PORT_UP : DSF_EVENT_PORT_DOWN, e->index, port, 0);
 	return true;
@@ -149,8 +155,6 @@ int node_edge_input(struct node_edge *e, uint32_t port, const struct node_frame 
 	e->packets_rx++;
 	if (port == e->inband_port) {
 		err = ip_packet_parse_bare(p, frame->bytes, frame->stored, frame->size);
-	} else if (!topo_port_has_address(topo_node_port(e->topo, e->self, port))) {
-		err = -DSF_E_STATE;
 	} else {
 		err = ip_packet_parse_frame(p, frame->bytes, frame->stored, frame->size);
 		if (err == 0 && ip_ndp_wire_is(p, frame->bytes, frame->stored))
@@ -313,6 +317,6 @@ bool node_edge_output(struct node_edge *e, struct node_output *out)
 
 bool node_edge_ready(const struct node_edge *e)
 {
-	return e->carriers_count == e->ports_count &&
+	return e->carriers_count == e->links_count &&
 	       (e->ndp == NULL || ip_ndp_missing(e->ndp) == 0);
 }

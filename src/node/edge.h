@@ -8,6 +8,9 @@
  * size, answers what can't be passed on, and makes the packet with its new Ethernet header. The
  * node queues it. node_edge_output puts out what has been given to a port.
  *
+ * A hyperport has one place with NDP, that of the member that stands for it (topo/model.h); what
+ * comes in at any of them has come in there. Carrier and impairments are each member's own.
+ *
  * The host port is the one behind the topology's ports. What the kernel sends there is routed like
  * any packet, but for its hop limit, which falls on the way only.
  */
@@ -37,7 +40,8 @@ struct node_edge {
 	struct ip_route connected;            /* prefixes of our ports: NDP's port index */
 	uint32_t *ndp_port;                   /* NDP's port index of a port number */
 	uint32_t *ndp_number;                 /* port number of NDP's port index */
-	uint32_t ports_count, carriers_count; /* with an address; of those, with carrier */
+	uint32_t ports_count;                 /* NDP's: Ethernet ports, hyperports as one */
+	uint32_t links_count, carriers_count; /* Ethernet ports, members one by one; with carrier */
 	uint64_t packets_rx;
 	uint64_t errors[DSF_ERR_COUNT];
 	uint8_t icmp_frame[IP_ICMP_FRAME_MAX];
@@ -72,8 +76,9 @@ bool node_edge_carrier(struct node_edge *e, uint32_t port, bool up, dsf_instant 
 
 void node_edge_impair(struct node_edge *e, uint32_t port, const struct node_impairment *impairment);
 
-/* 1: *p, parsed from the frame, is to be passed on. 0: it was NDP's. Else the error under which it
- * is to be dropped. port: the host port's is inband_port. */
+/* port: of a hyperport what stands for it, and inband_port for the host port.
+ * 1: *p, parsed from the frame, is to be passed on. 0: it was NDP's. Else the error under which it
+ * is to be dropped. */
 int node_edge_input(struct node_edge *e, uint32_t port, const struct node_frame *frame,
 	struct ip_packet *p, dsf_instant now);
 

@@ -40,18 +40,20 @@ void node_edge_view_missing(const struct node_edge *e, node_row_fn row_fn, void 
 {
 	struct node_row row = { .query = NODE_QUERY_READY, .node = e->index };
 
-	for (uint32_t i = 0; i < e->ports_count; i++) {
-		uint32_t number = e->ndp_number[i];
-		const struct topo_port *port = topo_node_port(e->topo, e->self, number);
+	for (uint32_t i = 0; i < e->self->ports_count; i++) {
+		const struct topo_port *port = topo_node_port(e->topo, e->self, i);
 		const struct topo_port *peer = &e->topo->ports[port->peer];
 
-		if (!e->ethernet.ports[number].carrier)
+		if (!port->ethernet)
+			continue;
+		if (!e->ethernet.ports[i].carrier)
 			row.missing.what = "port";
-		else if (ip_ndp_lookup(e->ndp, i, &peer->address) == NULL)
+		else if (topo_port_has_address(port) &&
+			 ip_ndp_lookup(e->ndp, e->ndp_port[i], &peer->address) == NULL)
 			row.missing.what = "neighbor";
 		else
 			continue;
-		row.missing.port = number;
+		row.missing.port = i;
 		row.missing.other = peer->node;
 		row_fn(user, &row);
 	}

@@ -5,6 +5,18 @@
  * when it joins: a packet is put out at once with that instant, and no timer is needed. Impairments
  * act here: loss, corruption (a frame with a bad FCS is dropped by the far end, so it is counted
  * here and not sent), silence, delay, jitter (keeps order), reordering, rate.
+ *
+ * A hyperport is several ports as one (published: at the level of the ASIC; how is not, so this is
+ * ours). Its packets have one queue, and each goes to the member that is free first. Small ones
+ * would overtake large ones on other members; a real receiver puts them back in order before it
+ * looks at them. Here the sender does it for him: no packet of a hyperport departs before the one
+ * that was given to it before, so with equal delays, which topologies guarantee, they arrive in
+ * order and nothing has to be said in a header. Members are as busy as they would be without. What
+ * a member was given is lost with its carrier; from then on the others take all.
+ *
+ * Functions that take a port by number mean the hyperport when that port stands for one; carrier,
+ * impairments and counters are each member's own. What is dropped before a member was chosen counts
+ * at the port that stands for it.
  */
 #ifndef DSF_NODE_ETHERNET_H
 #define DSF_NODE_ETHERNET_H
@@ -17,8 +29,10 @@
 
 struct node_ethernet_port {
 	bool used, carrier;
+	uint32_t whole;       /* what stands for the hyperport of which this is a member; itself */
+	uint32_t next;        /* another member, in a ring */
 	uint64_t rate_bps;    /* 0: unlimited */
-	uint32_t queue_bytes; /* most that waits */
+	uint32_t queue_bytes; /* most that waits; of a hyperport for each member */
 	dsf_instant free_at;  /* the last packet of the queue has left */
 	dsf_instant last_depart;
 	struct node_impairment impairment;
@@ -40,12 +54,29 @@ int node_ethernet_init(struct node_ethernet *e, const struct dsf_memory *memory,
 	struct fabric_packets *packets, uint32_t count, uint64_t seed, uint64_t id);
 void node_ethernet_close(struct node_ethernet *e);
 
+/* From now on member is one of the hyperport for which whole stands. */
+void node_ethernet_join(struct node_ethernet *e, uint32_t member, uint32_t whole);
+
+/* Of a member. */
 void node_ethernet_carrier(struct node_ethernet *e, uint32_t port, bool up, dsf_instant now);
+
+/* Can it send: has it, or any of its members, carrier? */
+bool node_ethernet_is_up(const struct node_ethernet *e, uint32_t port);
+
+/* 0: unlimited. Of a hyperport what its members with carrier come to; without any, all. */
+uint64_t node_ethernet_rate(const struct node_ethernet *e, uint32_t port);
+
+/* Most that waits at the port, in bytes, whichever members have carrier. */
+uint64_t node_ethernet_queue_bytes(const struct node_ethernet *e, uint32_t port);
 
 /* Bytes that wait at the port. */
 uint64_t node_ethernet_backlog(const struct node_ethernet *e, uint32_t port, dsf_instant now);
 
-/* Queues packet at port; owns it from here on. False: dropped and counted. */
+/* When the port, or the first of its members, will have sent what it was given. */
+dsf_instant node_ethernet_free_at(const struct node_ethernet *e, uint32_t port);
+
+/* Queues packet at port, whose number, or its member's, it gets as system_port; owns it from here
+ * on. False: dropped and counted. */
 bool node_ethernet_send(
 	struct node_ethernet *e, uint32_t port, struct fabric_packet *packet, dsf_instant now);
 

@@ -40,7 +40,7 @@ static int add_switch(struct ip_neighbor_table *table, const struct topo *t,
 		const struct topo_port *port = topo_node_port(t, owner, i);
 		const struct topo_port *peer = &t->ports[port->peer];
 
-		if (!port->ethernet)
+		if (!topo_port_has_address(port))
 			continue;
 		err = add_static(table, index, local, &port->address, &none, inband);
 		if (err == 0 && behind)

@@ -92,16 +92,24 @@ static void set_inband_rate(struct node_interface *n, uint64_t rate_bps, dsf_ins
 		inband->queue_bytes, true, now);
 }
 
+/* What credits have to know of an Ethernet port: of a hyperport the one that stands for it. */
+static void tell_port(struct node_interface *n, uint32_t port, dsf_instant now)
+{
+	const struct node_ethernet *e = &n->edge.ethernet;
+	uint64_t queue_bytes = node_ethernet_queue_bytes(e, port);
+
+	fabric_credit_port(&n->credits, topo_node_port(n->topo, n->self, port)->system_port,
+		node_ethernet_rate(e, port),
+		queue_bytes < UINT32_MAX ? (uint32_t)queue_bytes : UINT32_MAX,
+		node_ethernet_is_up(e, port), now);
+}
+
 /* Credits have to know of the Ethernet ports and the host port. */
 static void tell_ports(struct node_interface *n, bool starting, dsf_instant now)
 {
 	for (uint32_t i = 0; i < n->self->ports_count; i++) {
-		const struct topo_port *port = topo_node_port(n->topo, n->self, i);
-		const struct topo_link *link = &n->topo->links[port->link];
-
-		if (port->ethernet)
-			fabric_credit_port(&n->credits, port->system_port, link->rate_bps,
-				link->queue_bytes, false, now);
+		if (topo_port_has_address(topo_node_port(n->topo, n->self, i)))
+			tell_port(n, i, now);
 	}
 	set_inband_rate(n, starting ? 0 : NODE_INBAND_RATE_BPS, now);
 }
@@ -438,21 +446,12 @@ int node_interface_frame_input(
 	} else {
 		p->frames_rx++;
 		p->bytes_rx += frame->size;
-		err = node_forward_input(n, port, frame, now);
+		err = node_forward_input(n, p->whole, frame, now);
 	}
 	if (err < 0 && err != -DSF_E_FULL) /* the VOQ counts its own drops */
 		node_count_error(n->edge.errors, err);
 	settle(n, now);
 	return err;
-}
-
-/* What credits have to know of an Ethernet port. */
-static void tell_port(struct node_interface *n, uint32_t port, dsf_instant now)
-{
-	const struct node_ethernet_port *p = &n->edge.ethernet.ports[port];
-
-	fabric_credit_port(&n->credits, topo_node_port(n->topo, n->self, port)->system_port,
-		p->rate_bps, p->queue_bytes, p->carrier, now);
 }
 
 void node_interface_carrier(struct node_interface *n, uint32_t port, bool up, dsf_instant now)
@@ -469,6 +468,7 @@ void node_interface_carrier(struct node_interface *n, uint32_t port, bool up, ds
 	}
 	if (!node_edge_carrier(&n->edge, port, up, now))
 		return;
+	port = n->edge.ethernet.ports[port].whole;
 	tell_port(n, port, now);
 	node_sessions_port(n, port);
 	settle(n, now);
@@ -615,7 +615,7 @@ int node_interface_command(
 		return err;
 	}
 	node_edge_impair(&n->edge, command->port, &command->impairment);
-	tell_port(n, command->port, now);
+	tell_port(n, n->edge.ethernet.ports[command->port].whole, now);
 	settle(n, now);
 	return 0;
 }

@@ -78,12 +78,16 @@ static void view_system_ports(const struct node_interface *n, node_row_fn row_fn
 			continue;
 		row.system_port = (struct node_row_system_port){ .system_port = sp,
 			.port = port,
-			.rate_bps = t->links[t->ports[port].link].rate_bps,
+			.rate_bps = topo_port_rate(t, &t->ports[port]),
 			.local = owner == n->self };
-		if (owner == n->self)
-			row.system_port.up = n->edge.ethernet.ports[t->ports[port].number].carrier;
-		else
+		if (owner == n->self) {
+			const struct node_ethernet *e = &n->edge.ethernet;
+
+			row.system_port.up = node_ethernet_is_up(e, t->ports[port].number);
+			row.system_port.rate_bps = node_ethernet_rate(e, t->ports[port].number);
+		} else {
 			row.system_port.up = node_sessions_port_up(n, sp, &row.system_port.stale);
+		}
 		row_fn(user, &row);
 	}
 }

@@ -9,7 +9,8 @@
  * late process catches up exactly as if it had been on time, and lateness shows only where it
  * exceeds the slack of a link's delay. Between two inputs with different instants the driver first
  * runs node_expire for every deadline that is due before the later one. At one instant deadlines
- * come before inputs, and inputs in order of port number; those of one port in order of arrival. A
+ * come before inputs, and inputs in order of port number; those of one port in order of arrival.
+ * All members of a hyperport count as the port that stands for it (topo/model.h). A
  * deadline that is still due after node_expire is that of an output: the driver takes outputs.
  *
  * Frames. A train leaves with the instant its last cell has finished serialising; the receiving

@@ -25,7 +25,7 @@ int node_queues_init(struct node_queues *q, struct node_ethernet *ethernet,
 	q->count = ethernet->count;
 	for (uint32_t i = 0; i < q->count; i++) {
 		q->ports[i].turn = FABRIC_CLASS_RDMA;
-		q->ports[i].limit_bytes = ethernet->ports[i].queue_bytes;
+		q->ports[i].limit_bytes = node_ethernet_queue_bytes(ethernet, i);
 		q->ports[i].ecn_min_bytes = q->ports[i].ecn_max_bytes = UINT64_MAX;
 		dsf_rng_fork(&q->ports[i].rng, seed, RNG_KIND, id << 16 | i);
 	}
@@ -89,11 +89,11 @@ static struct node_queue_class *choose(const struct node_queues *q, struct node_
 /* The port takes what it may. */
 static void serve(struct node_queues *q, uint32_t port, dsf_instant now)
 {
-	const struct node_ethernet_port *e = &q->ethernet->ports[port];
+	const struct node_ethernet *e = q->ethernet;
 	struct node_queue_port *p = &q->ports[port];
 
-	while (waits(p) && (node_ethernet_backlog(q->ethernet, port, now) < q->train_bytes ||
-				   dsf_time_due(e->free_at, now))) {
+	while (waits(p) && (node_ethernet_backlog(e, port, now) < q->train_bytes ||
+				   dsf_time_due(node_ethernet_free_at(e, port), now))) {
 		struct node_queue_class *c = choose(q, p);
 		struct fabric_packet *packet = fabric_packet_queue_pop(&c->packets);
 		uint32_t bytes = fabric_packet_wire_bytes(packet);
@@ -109,7 +109,7 @@ static void serve(struct node_queues *q, uint32_t port, dsf_instant now)
 	}
 	/* Half of what it has taken leaves meanwhile. There is room for all timers. */
 	(void)dsf_heap_set(&q->timers, &p->timer,
-		dsf_time_after(now, (dsf_time_since(now, e->free_at) + 1) / 2));
+		dsf_time_after(now, (dsf_time_since(now, node_ethernet_free_at(e, port)) + 1) / 2));
 }
 
 int node_queues_push(

@@ -54,14 +54,20 @@ static int init_queues(struct node_router *r, const struct node_config *config)
 	int err = node_queues_init(
 		&r->queues, &r->edge.ethernet, &r->topo->fabric, config->seed, config->index);
 
-	for (uint32_t i = 0; i < r->self->ports_count && err == 0; i++) {
-		const struct topo_link *link =
-			&r->topo->links[topo_node_port(r->topo, r->self, i)->link];
+	if (err < 0)
+		return err;
+	for (uint32_t i = 0; i < r->self->ports_count; i++)
+		r->queues.ports[i].ecn_min_bytes = r->queues.ports[i].ecn_max_bytes = 0;
+	/* A hyperport is marked at the same delay as its members would be. */
+	for (uint32_t i = 0; i < r->self->ports_count; i++) {
+		const struct topo_port *port = topo_node_port(r->topo, r->self, i);
+		struct node_queue_port *p =
+			&r->queues.ports[topo_port_whole(r->topo, port)->number];
 
-		r->queues.ports[i].ecn_min_bytes = link->ecn_min_bytes;
-		r->queues.ports[i].ecn_max_bytes = link->ecn_max_bytes;
+		p->ecn_min_bytes += r->topo->links[port->link].ecn_min_bytes;
+		p->ecn_max_bytes += r->topo->links[port->link].ecn_max_bytes;
 	}
-	return err;
+	return 0;
 }
 
 static int init_routing(struct node_router *r, const struct node_config *config, dsf_instant now)
@@ -201,7 +207,7 @@ int node_router_frame_input(
 	if (p->carrier) {
 		p->frames_rx++;
 		p->bytes_rx += frame->size;
-		err = forward(r, port, frame, now);
+		err = forward(r, p->whole, frame, now);
 	}
 	if (err < 0 && err != -DSF_E_FULL) /* queues count their own drops */
 		node_count_error(r->edge.errors, err);
@@ -213,7 +219,8 @@ void node_router_carrier(struct node_router *r, uint32_t port, bool up, dsf_inst
 {
 	if (!node_edge_carrier(&r->edge, port, up, now))
 		return;
-	if (!up)
+	port = r->edge.ethernet.ports[port].whole;
+	if (!node_ethernet_is_up(&r->edge.ethernet, port))
 		node_queues_flush(&r->queues, port);
 	settle(r, now);
 }

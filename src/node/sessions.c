@@ -26,7 +26,8 @@ static int find_peers(struct node_interface *n, const struct node_config *config
 		for (uint32_t p = 0; p < other->ports_count; p++) {
 			const struct topo_port *port = topo_node_port(t, other, p);
 
-			n->remote_expected += port->ethernet && node_edge_answered(config, port);
+			n->remote_expected +=
+				topo_port_has_address(port) && node_edge_answered(config, port);
 		}
 	}
 	return 0;
@@ -54,8 +55,8 @@ static int publish_port(struct node_interface *n, uint32_t number)
 		.prefix_length = port->prefix_length,
 		.mac = port->mac,
 		.mtu = (uint16_t)link->mtu };
-	int err = publish(
-		n, port->system_port, link->rate_bps, n->edge.ethernet.ports[number].carrier);
+	int err = publish(n, port->system_port, node_ethernet_rate(&n->edge.ethernet, number),
+		node_ethernet_is_up(&n->edge.ethernet, number));
 
 	return err < 0 ? err : fsdb_mesh_publish(n->fsdb, &interface);
 }
@@ -93,7 +94,7 @@ int node_sessions_init(struct node_interface *n, const struct node_config *confi
 	if (n->fsdb == NULL)
 		return -DSF_E_NOMEM;
 	for (uint32_t i = 0; i < n->self->ports_count && err == 0; i++)
-		if (topo_node_port(n->topo, n->self, i)->ethernet)
+		if (topo_port_has_address(topo_node_port(n->topo, n->self, i)))
 			err = publish_port(n, i);
 	return err < 0 ? err : publish_inband(n);
 }
@@ -299,7 +300,7 @@ static void view_missing(
 		const struct topo_port *port = topo_node_port(n->topo, other, i);
 		const struct topo_port *behind = &n->topo->ports[port->peer];
 
-		if (!port->ethernet || find_imported(n, &behind->address) != NULL)
+		if (!topo_port_has_address(port) || find_imported(n, &behind->address) != NULL)
 			continue;
 		row.missing = (struct node_row_missing){ "neighbor", TOPO_NONE, behind->node };
 		row_fn(user, &row);

@@ -94,13 +94,16 @@ struct node *sim_node(struct sim *s, uint32_t index)
 	return s->devices[index].node;
 }
 
-/* Frames of one instant come by the port that they go to, as node.h has it. */
+/* Frames of one instant come by the port that they go to, as node.h has it; a hyperport's by what
+ * stands for it. */
 static_assert(2u * TOPO_LINKS_MAX <= 1u << SIM_QUEUE_RANK_BITS, "a port's index is a rank");
 #define RANK_INBAND ((1u << SIM_QUEUE_RANK_BITS) - 1) /* the host port is the last of a node's */
 
 static void push(struct sim *s, dsf_instant at, struct sim_frame *f)
 {
-	uint32_t rank = f->inband ? RANK_INBAND : f->target;
+	const struct topo *t = s->topo;
+	uint32_t rank = f->inband ? RANK_INBAND
+				  : (uint32_t)(topo_port_whole(t, &t->ports[f->target]) - t->ports);
 	int err = sim_queue_push(&s->queue, at, rank, (uint64_t)(uintptr_t)f);
 
 	if (err < 0)

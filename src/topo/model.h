@@ -331,6 +331,9 @@ static inline uint32_t topo_fsdb_peers(const struct topo *t, const struct topo_n
 /* FSDB sessions of the lab, each counted once. O(n^2). */
 uint64_t topo_fsdb_sessions(const struct topo *t);
 
+/* Of a hyperport, by what stands for it, all members come to. 0: unlimited. */
+uint64_t topo_port_rate(const struct topo *t, const struct topo_port *p);
+
 const char *topo_role_name(enum topo_role role);
 const char *topo_link_kind_name(enum topo_link_kind kind);
 

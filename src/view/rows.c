@@ -186,6 +186,12 @@ static bool add_cabling(
 	       view_json_add_text(o, "cabling", cells ? cabling_name(r) : NULL);
 }
 
+/* The port that stands for the hyperport of which this one is a member. */
+static const char *hyperport_name(const struct topo *t, const struct topo_port *p)
+{
+	return p == NULL || p->hyperport == TOPO_NONE ? NULL : t->ports[p->hyperport].name;
+}
+
 static bool port_row(cJSON *o, const struct topo *t, uint32_t node, const struct node_row_port *r)
 {
 	char peer[PORT_NAME_MAX];
@@ -198,6 +204,7 @@ static bool port_row(cJSON *o, const struct topo *t, uint32_t node, const struct
 		       o, "peer", port != NULL ? full_port_name(t, port->peer, peer) : NULL) &&
 	       view_json_add_text(o, "kind",
 		       port != NULL ? topo_link_kind_name(t->links[port->link].kind) : "inband") &&
+	       view_json_add_text(o, "hyperport", hyperport_name(t, port)) &&
 	       view_json_add_bool(o, "carrier", r->carrier) &&
 	       view_json_add_bool(o, "live", r->live) &&
 	       view_json_add_bool(o, "isolated", r->isolated) &&

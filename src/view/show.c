@@ -10,7 +10,7 @@
 #define ARRAY_COUNT(a)      (sizeof(a) / sizeof(*(a)))
 #define PORT_NAME_MAX       (TOPO_NODE_NAME_MAX + 1 + TOPO_PORT_NAME_MAX + 1)
 #define COMMAND_WORDS_MAX   2u
-#define COMMAND_COLUMNS_MAX 17u
+#define COMMAND_COLUMNS_MAX 20u
 
 /* Of each command: its words, the rows that are its result as they come (or what it makes of
  * several), and the columns of its table. JSON has more than fits a terminal. */
@@ -97,10 +97,11 @@ static const struct command {
 			{ "NEXT HOPS", "next_hops", VIEW_TABLE_FEW } } },
 	[VIEW_SHOW_PORT] = { { "port" }, NODE_QUERY_PORT,
 		{ { "NODE", "node", 0 }, { "PORT", "port", 0 }, { "PEER", "peer", 0 },
-			{ "ADMIN", "admin_state", 0 }, { "CARRIER", "carrier", 0 },
-			{ "LIVE", "live", 0 }, { "ISOLATED", "isolated", 0 },
-			{ "ACTIVE", "active_state", 0 }, { "DRAINED", "drained", 0 },
-			{ "PEER DRAINED", "peer_drained", 0 },
+			{ "HYPERPORT", "hyperport", 0 }, { "BYTES TX", "bytes_tx", 0 },
+			{ "BYTES RX", "bytes_rx", 0 }, { "ADMIN", "admin_state", 0 },
+			{ "CARRIER", "carrier", 0 }, { "LIVE", "live", 0 },
+			{ "ISOLATED", "isolated", 0 }, { "ACTIVE", "active_state", 0 },
+			{ "DRAINED", "drained", 0 }, { "PEER DRAINED", "peer_drained", 0 },
 			{ "RATE", "rate_bps", VIEW_TABLE_RATE }, { "CELLS TX", "cells_tx", 0 },
 			{ "CELLS RX", "cells_rx", 0 }, { "DROPPED TX", "dropped_tx", 0 },
 			{ "LOST RX", "lost_rx", 0 }, { "IMPAIRED", "impairment", 0 } } },

@@ -143,8 +143,7 @@ static void cells(void)
 	fabric_cell_encode(&request, raw);
 	TAP_EQ(fabric_cell_decode(&got, raw, FABRIC_CELL_HEADER), FABRIC_CELL_HEADER,
 		"request: a bare header");
-	TAP_OK(same(&got, &request) && got.waiting == request.waiting &&
-			got.total == request.total,
+	TAP_OK(same(&got, &request) && got.waiting == request.waiting && got.total == request.total,
 		"request: every field comes back");
 	TAP_EQ(fabric_cell_wire_bytes(raw), FABRIC_CELL_HEADER,
 		"request: the bits of its epoch are no payload");

@@ -133,6 +133,8 @@ int main(void)
 	/* two planes: 2 EDSWs x 4 RDSWs, 3 x 2; each EDSW 2 SSWs by a hyperport of 2 links */
 	sessions_have_two_ends(
 		"tests/topologies/region.json", 2 * (2 * (2 * 4 + 3 * 2) + 2 * (2 + 3) * 2));
+	/* 2 x 1 EDSW and RDSW; 2 hyperports; one more and 2 links to another router */
+	sessions_have_two_ends("tests/topologies/hyperport.json", 2 * (2 + 5));
 	/* 8 fabric, 10 spine, 1 edge PoD, 1 edge link */
 	sessions_have_two_ends("tests/topologies/ecmp.json", 2 * 20);
 	return TAP_DONE();

@@ -240,7 +240,7 @@ static const char *const good_files[] = { "topologies/bird.json", "topologies/fr
 	"tests/topologies/region.json", "tests/topologies/ecmp.json",
 	"tests/topologies/explicit.json", "tests/topologies/beside.json",
 	"tests/topologies/external.json", "tests/topologies/miscabled.json",
-	"tests/topologies/bgp.json" };
+	"tests/topologies/bgp.json", "tests/topologies/hyperport.json" };
 
 static bool same_ports(const struct topo *a, const struct topo *b)
 {
@@ -315,14 +315,39 @@ static void region_has_all_tiers(void)
 	TAP_EQ(t->links[0].loss_ppm, 1000, "0.1%% loss");
 	TAP_EQ(t->links[0].corrupt_ppm, 5, "5 ppm corruption");
 	TAP_EQ(t->links[0].jitter_ns, 10, "10 ns of jitter");
-	TAP_OK(t->links[t->links_count - 1].hyperport, "edge links are hyper ports");
-	TAP_OK(topo_port_whole(t, port(t, "p0-ssw0:eth3")) == port(t, "p0-ssw0:eth2") &&
-			topo_port_whole(t, port(t, "p0-ssw0:eth2")) == port(t, "p0-ssw0:eth2"),
-		"the first member stands for the hyperport");
-	TAP_EQ(port(t, "b0-e-p0-fdsw0:fab0")->hyperport, TOPO_NONE, "other ports are none");
 	TAP_EQ(node(t, "b0-e-p0-fdsw0")->zone, TOPO_NONE, "an edge PoD is no zone");
 	TAP_EQ(node(t, "b0-e-p0-fdsw0")->cluster, 2, "but a cluster, the last");
 	TAP_EQ(node(t, "b0-west-h0")->zone, 1, "a host's zone");
+	topo_free(t);
+}
+
+static void hyperports_are_one_port(void)
+{
+	static const struct want_port ports[] = {
+		{ "b0-e-p0-edsw0:eth0", "p0-ssw0:eth0", "fd5f:0:ff00::1", "02:00:00:ff:00:00",
+			5 * 64 },
+		/* Other members have nothing of their own. */
+		{ "b0-e-p0-edsw0:eth3", "p0-ssw0:eth3", "::", "02:00:00:ff:00:00", TOPO_NONE },
+		{ "p0-ssw0:eth3", "b0-e-p0-edsw0:eth3", "::", "06:00:00:ff:00:00", TOPO_NONE },
+		/* The lowest port of the EDSW, and its peer, stand for it. */
+		{ "r:eth9", "b0-e-p0-edsw0:eth4", "fd5f:0:ff00:400::2", "06:00:00:ff:00:04",
+			TOPO_NONE },
+		{ "r:eth8", "b0-e-p0-edsw0:eth5", "::", "06:00:00:ff:00:04", TOPO_NONE },
+		/* A link beside it isn't in it. */
+		{ "b0-e-p0-edsw0:eth6", "r:eth7", "fd5f:0:ff00:600::1", "02:00:00:ff:00:06",
+			5 * 64 + 6 },
+	};
+	struct topo *t = load("tests/topologies/hyperport.json");
+	const struct topo_port *first = port(t, "r:eth9"), *other = port(t, "r:eth8");
+
+	check_ports(t, ports, COUNT(ports));
+	TAP_OK(topo_port_whole(t, other) == first && topo_port_whole(t, first) == first,
+		"the first member stands for the hyperport");
+	TAP_EQ(port(t, "r:eth7")->hyperport, TOPO_NONE, "other ports are none");
+	TAP_OK(topo_port_whole(t, port(t, "r:eth7")) == port(t, "r:eth7"),
+		"and stand for themselves");
+	TAP_EQ(topo_port_rate(t, port(t, "p0-ssw0:eth0")), 400000000000, "its members' rates");
+	TAP_EQ(topo_port_rate(t, port(t, "r:eth7")), 100000000000, "a port's own");
 	topo_free(t);
 }
 
@@ -461,6 +486,7 @@ int main(void)
 	l1_zone_has_its_counts();
 	expanding_twice_gives_the_same_bytes();
 	region_has_all_tiers();
+	hyperports_are_one_port();
 	explicit_files_keep_what_they_say();
 	external_nodes_keep_their_texts();
 	ecmp_routes_everywhere();

@@ -193,7 +193,6 @@ static void edge_pods_are_told(const char *file, uint32_t count, const struct to
 	topo_free(t);
 }
 
-/* region.json: each link for itself. The tests' own one: pairs of links are hyperports. */
 static void edge_pods(void)
 {
 	static const struct topo_pod shipped[] = {
@@ -224,10 +223,10 @@ static void edge_pods(void)
 	TAP_EQ(p.ibgp_sessions, 4 * 8 * 2, "region.json: iBGP");
 	TAP_EQ(p.bgp_sessions - p.ibgp_sessions, 4 * 4, "region.json: eBGP");
 	topo_free(t);
-	t = source_topo("tests/topologies/region.json");
+	t = source_topo("tests/topologies/hyperport.json");
 	topo_plan(t, 2, &p);
-	TAP_EQ(p.bgp_sessions - p.ibgp_sessions, 4 + 4 + 6 + 6, "a hyperport has one session");
-	TAP_EQ(p.system_ports, 20 + 20, "and one system port");
+	TAP_EQ(p.bgp_sessions - p.ibgp_sessions, 3 + 2, "a hyperport has one session");
+	TAP_EQ(p.system_ports, 4 + 3 + 2, "and one system port");
 	topo_free(t);
 	t = source_topo("topologies/mini.json");
 	TAP_OK(!topo_pod_next(t, NULL, &pod), "a zone has no edge PoD");
