@@ -366,10 +366,12 @@ static void destinations_changed(struct node_interface *n, dsf_instant now)
 
 	while (node_cells_next_changed(&n->cells, &destination)) {
 		node_sessions_reachable(n, destination, now);
+		node_routing_look(n->routing,
+			&n->topo->nodes[n->topo->switch_node[destination]].loopback, now);
 		changed = true;
 	}
 	if (changed)
-		node_routing_look_all(n->routing, now);
+		node_routing_look_hops(n->routing);
 	/* A link may come or go without changing whom we reach; capacity changes all the same. */
 	if (!changed && n->active_links == n->cells.reach.active_count)
 		return;

@@ -202,13 +202,18 @@ static void look_set(struct node_routing *r, const struct ip_hops_set *set)
 	}
 }
 
+void node_routing_look_hops(struct node_routing *r)
+{
+	for (uint32_t i = 0; r != NULL && i < r->hops.sets_room; i++)
+		if (r->hops.sets[i] != NULL)
+			look_set(r, r->hops.sets[i]);
+}
+
 void node_routing_look_all(struct node_routing *r, dsf_instant now)
 {
 	if (r == NULL)
 		return;
-	for (uint32_t i = 0; i < r->hops.sets_room; i++)
-		if (r->hops.sets[i] != NULL)
-			look_set(r, r->hops.sets[i]);
+	node_routing_look_hops(r);
 	for (uint32_t i = 0; i < r->peers_count; i++)
 		set_peer_usable(
 			r, i, r->config.usable(r->config.user, &r->peers[i].topo.address), now);

@@ -48,6 +48,7 @@ void node_routing_free(struct node_routing *r); /* NULL is fine, here and below 
 
 /* Whether an address can be sent to may have changed; or, of all that there are. */
 void node_routing_look(struct node_routing *r, const struct dsf_ip6 *address, dsf_instant now);
+void node_routing_look_hops(struct node_routing *r); /* of all next hops */
 void node_routing_look_all(struct node_routing *r, dsf_instant now);
 
 /* The next hop of a packet. False: no route, or none whose next hop can be used. */
