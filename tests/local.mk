@@ -193,6 +193,7 @@ BATS_TESTS += tests/integration/balance.bats
 BATS_TESTS += tests/integration/bgp.bats
 BATS_TESTS += tests/integration/capture.bats
 BATS_TESTS += tests/integration/chaos.bats
+BATS_TESTS += tests/integration/clos.bats
 BATS_TESTS += tests/integration/compare.bats
 BATS_TESTS += tests/integration/completion.bats
 BATS_TESTS += tests/integration/drain.bats

@@ -12,7 +12,7 @@ enum own_policy {
 	OWN_TO_SPINE,   /* the aggregate and what the file has it originate, nothing else */
 	OWN_FROM_SPINE, /* nothing that is in our own building */
 	/* To the building: not the aggregate, for who isn't known in it isn't there. In a routed
-	 * fabric our own prefix, and nothing else of the building: edge switches are no way in it. */
+	 * fabric our own prefix and nothing else of the building, in which edges are no way. */
 	OWN_INWARD,
 	OWN_POLICIES,
 };
@@ -204,8 +204,8 @@ static int add_peer(struct making *m, const struct topo_bgp_peer *peer, uint32_t
 	return 0;
 }
 
-/* An edge switch's aggregate comes first, and isn't told before there is a leaf; in a routed fabric,
- * before anything of the building is known. */
+/* An edge switch's aggregate comes first, and isn't told before there is a leaf; in a routed
+ * fabric, before anything of the building is known. */
 static void add_origins(struct making *m)
 {
 	const struct node_routing *r = m->routing;
