@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ip/packet.h"
+#include "node/routed.h"
 #include "tests/sim/lab.h"
 #include "tests/tap.h"
 
@@ -367,6 +368,52 @@ static void failure(uint64_t seed, enum topo_link_kind kind)
 	lab_close(&l);
 }
 
+struct route {
+	struct dsf_ip6 prefix;
+	uint32_t hops;
+};
+
+static void find_route(void *user, const struct node_row *row)
+{
+	struct route *r = user;
+
+	if (row->route.set != NULL && dsf_ip6_equal(&row->route.prefix, &r->prefix))
+		r->hops = row->route.set->count;
+}
+
+/* Next hops of a switch to another one's prefix. */
+static uint32_t hops_to(const struct lab *l, uint32_t from, uint32_t to)
+{
+	struct route r = { .prefix = node_routed_prefix(&l->topo->nodes[to]) };
+
+	sim_view(l->sim, from, NODE_QUERY_ROUTE, TOPO_NONE, find_route, &r);
+	return r.hops;
+}
+
+/* In one stage a fabric switch that loses a leaf has no other way there: leaves aren't one. */
+static void leaves_are_no_way(uint64_t seed)
+{
+	static char text[1 << 16];
+	uint32_t port, fdsw, leaf, other;
+	struct lab l;
+	char *at;
+
+	snprintf(text, sizeof(text), "%s", lab_read("mini.json"));
+	at = strstr(text, "\"mode\": \"dsf\"");
+	memcpy(at, "\"mode\":\"ecmp\"", 13);
+	lab_open_text(&l, text, seed);
+	leaf = lab_node(&l, TOPO_ROLE_RDSW, 0);
+	other = lab_node(&l, TOPO_ROLE_RDSW, 1);
+	fdsw = lab_node(&l, TOPO_ROLE_FDSW, 0);
+	LAB_OK(hops_to(&l, fdsw, leaf) == 1 && hops_to(&l, other, leaf) == 2, "all links are ways");
+	port = l.topo->nodes[fdsw].first_port;
+	sim_link_set(l.sim, l.topo->ports[port].link, false);
+	lab_run(&l, NS_PER_MS);
+	LAB_OK(hops_to(&l, fdsw, leaf) == 0, "without its link it has none, over no leaf either");
+	LAB_OK(hops_to(&l, other, leaf) == 1, "and others know");
+	lab_close(&l);
+}
+
 static void repeat(uint64_t seed)
 {
 	uint64_t hash[2];
@@ -395,6 +442,7 @@ static void test(uint64_t seed)
 	all_pairs(seed);
 	failure(seed, TOPO_LINK_FABRIC);
 	failure(seed, TOPO_LINK_SPINE);
+	leaves_are_no_way(seed);
 	repeat(seed);
 	/* Its packets would be among those that are counted. */
 	lab_sessions(0);
