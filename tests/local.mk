@@ -168,6 +168,7 @@ SIM_TESTS += tests/sim/hyperport
 tests_sim_hyperport_SOURCES = tests/sim/hyperport.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/router
 tests_sim_router_SOURCES = tests/sim/router.c $(FABRIC_SIM_SOURCES)
+SIM_TESTS += tests/sim/router_host
 
 FUZZ_TARGETS =
 FUZZ_TARGETS += tests/fuzz/bgp_state

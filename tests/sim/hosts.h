@@ -65,7 +65,7 @@ static struct sim *started(const struct topo *t, uint64_t seed)
 	struct sim_config config = { .topo = t, .seed = seed, .sessions_max = SIM_SESSIONS_MAX };
 	struct sim *s = sim_new(&config);
 
-	for (uint64_t at = 0; s != NULL && !sim_ready(s) && at < 20; at++)
+	for (uint64_t at = 0; s != NULL && !sim_ready(s) && at < 100; at++)
 		sim_run_until(s, (dsf_instant){ (at + 1) * NS_PER_MS });
 	return s;
 }
