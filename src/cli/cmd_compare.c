@@ -18,9 +18,12 @@ static const struct view_table_column columns[] = { { "FABRIC", "fabric", 0 },
 	{ "TRANSPORT", "transport", 0 }, { "LINKS", "state", 0 }, { "WORKLOAD", "workload", 0 },
 	{ "VERIFIED", "verified", 0 }, { "GOODPUT", "goodput_bps", VIEW_TABLE_RATE },
 	{ "OF IDEAL", "goodput_share", 0 }, { "P99", "fct_p99_ns", VIEW_TABLE_TIME },
-	{ "SKEW FABRIC", "skew_fabric", 0 }, { "SKEW SPINE", "skew_spine", 0 },
-	{ "SKEW EDGE", "skew_edge", 0 }, { "DROPS", "network_drops", 0 },
+	{ "SKEW FABRIC", "skew_fabric", 0 }, { "SPINE", "skew_spine", 0 },
+	{ "POD FABRIC", "skew_pod_fabric", 0 }, { "POD SPINE", "skew_pod_spine", 0 },
+	{ "EDGE", "skew_edge", 0 }, { "DROPS", "network_drops", 0 },
 	{ "ECN MARKS", "ecn_marks", 0 }, { "RETRANSMITS", "retransmits", 0 } };
+
+#define COLUMNS_COUNT (sizeof(columns) / sizeof(columns[0]))
 
 static const char *const fabrics[] = { "dsf", "ecmp", NULL };
 static const char *const transports[] = { "metaroce", "rocev2", NULL };
@@ -105,8 +108,23 @@ static int compare_all(struct comparison *c, const struct topo_choice *choice)
 	return code;
 }
 
+/* Some row has something there: labs without edge PoDs need no columns of them. */
+static bool is_used(const cJSON *rows, const char *key)
+{
+	const cJSON *row;
+
+	cJSON_ArrayForEach(row, rows)
+	{
+		if (!cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(row, key)))
+			return true;
+	}
+	return false;
+}
+
 static int print(struct comparison *c)
 {
+	struct view_table_column used[COLUMNS_COUNT];
+	size_t count = 0;
 	char *text;
 	int code;
 
@@ -115,7 +133,10 @@ static int print(struct comparison *c)
 		c->rows = NULL;
 		return code;
 	}
-	text = view_table_text(c->rows, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < COLUMNS_COUNT; i++)
+		if (is_used(c->rows, columns[i].key))
+			used[count++] = columns[i];
+	text = view_table_text(c->rows, used, count);
 	if (text == NULL) {
 		log_err("compare: out of memory");
 		return CLI_FAILED;

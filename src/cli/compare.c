@@ -43,33 +43,53 @@ static uint64_t *read_meters(const struct sim *s, const struct topo *t)
 	return m.bytes;
 }
 
-struct tier {
+/* Tiers of links between switches, lower tier first. A zone's links and an edge PoD's carry other
+ * traffic, so they are never taken together. */
+static const struct tier {
+	enum topo_link_kind kind;
+	bool pod;
+	const char *name, *key;
+} tiers[] = {
+	{ TOPO_LINK_FABRIC, false, "fabric", "skew_fabric" },
+	{ TOPO_LINK_SPINE, false, "spine", "skew_spine" },
+	{ TOPO_LINK_FABRIC, true, "pod fabric", "skew_pod_fabric" },
+	{ TOPO_LINK_SPINE, true, "pod spine", "skew_pod_spine" },
+	{ TOPO_LINK_EDGE, true, "edge", "skew_edge" },
+};
+
+struct sums {
 	uint64_t links, most, sum;
 };
 
-static struct tier measure(const struct compare_run *run, const uint64_t *before,
-	const uint64_t *after, enum topo_link_kind kind, bool up)
+static bool is_in(const struct topo *t, const struct topo_link *l, const struct tier *tier)
 {
-	const struct topo *t = run->topo;
-	struct tier tier = { 0 };
+	bool pod = t->nodes[t->ports[l->port_a].node].zone == TOPO_NONE;
 
-	for (uint32_t i = 0; i < t->links_count; i++) {
-		const struct topo_link *l = &t->links[i];
-		uint32_t port = up ? l->port_a : l->port_b;
-		uint64_t bytes = after[port] - before[port];
-
-		if (l->kind != kind || l->loop || dsf_bitset_has(run->failed, i))
-			continue;
-		tier.links++;
-		tier.sum += bytes;
-		tier.most = bytes > tier.most ? bytes : tier.most;
-	}
-	return tier;
+	return l->kind == tier->kind && pod == tier->pod && !l->loop;
 }
 
-static double skew_of(const struct tier *tier)
+static struct sums measure(const struct compare_run *run, const uint64_t *before,
+	const uint64_t *after, const struct tier *tier, bool up)
 {
-	return tier->sum == 0 ? 1 : (double)tier->most * (double)tier->links / (double)tier->sum;
+	const struct topo *t = run->topo;
+	struct sums s = { 0 };
+
+	for (uint32_t i = 0; i < t->links_count; i++) {
+		uint32_t port = up ? t->links[i].port_a : t->links[i].port_b;
+		uint64_t bytes = after[port] - before[port];
+
+		if (!is_in(t, &t->links[i], tier) || dsf_bitset_has(run->failed, i))
+			continue;
+		s.links++;
+		s.sum += bytes;
+		s.most = bytes > s.most ? bytes : s.most;
+	}
+	return s;
+}
+
+static double skew_of(const struct sums *s)
+{
+	return s->sum == 0 ? 1 : (double)s->most * (double)s->links / (double)s->sum;
 }
 
 /* To four digits behind the point. */
@@ -78,48 +98,44 @@ static cJSON *rounded(double value)
 	return cJSON_CreateNumber((double)(int64_t)(value * 1e4 + 0.5) / 1e4);
 }
 
-static bool add_tier(cJSON *rows, const struct tier *tier, enum topo_link_kind kind, bool up)
+static bool add_sums(cJSON *rows, const struct sums *s, const struct tier *tier, bool up)
 {
 	cJSON *o = cJSON_CreateObject();
 
-	if (view_json_add_text(o, "tier", topo_link_kind_name(kind)) &&
+	if (view_json_add_text(o, "tier", tier->name) &&
 		view_json_add_text(o, "direction", up ? "up" : "down") &&
-		view_json_add_u64(o, "links", tier->links) &&
-		view_json_add_u64(o, "bytes_max", tier->most) &&
-		view_json_add_u64(o, "bytes_mean", tier->sum / tier->links) &&
-		view_json_add(o, "skew", rounded(skew_of(tier))))
+		view_json_add_u64(o, "links", s->links) &&
+		view_json_add_u64(o, "bytes_max", s->most) &&
+		view_json_add_u64(o, "bytes_mean", s->sum / s->links) &&
+		view_json_add(o, "skew", rounded(skew_of(s))))
 		return view_json_append(rows, o);
 	cJSON_Delete(o);
 	return false;
 }
 
-/* "links", and "skew_TIER": the worse of both directions. */
+/* Both directions of a tier, and the worse one of them. Null: the lab has no such tier. */
+static bool add_tier(cJSON *row, cJSON *rows, const struct compare_run *run, const uint64_t *before,
+	const uint64_t *after, const struct tier *tier)
+{
+	struct sums up = measure(run, before, after, tier, true);
+	struct sums down = measure(run, before, after, tier, false);
+	double worse = skew_of(&up) > skew_of(&down) ? skew_of(&up) : skew_of(&down);
+
+	if (up.links == 0)
+		return view_json_add_text(row, tier->key, NULL);
+	return add_sums(rows, &up, tier, true) && add_sums(rows, &down, tier, false) &&
+	       view_json_add(row, tier->key, rounded(worse));
+}
+
 static bool add_tiers(
 	cJSON *row, const struct compare_run *run, const uint64_t *before, const uint64_t *after)
 {
-	static const char *const keys[TOPO_KINDS_COUNT] = { [TOPO_LINK_FABRIC] = "skew_fabric",
-		[TOPO_LINK_SPINE] = "skew_spine",
-		[TOPO_LINK_EDGE] = "skew_edge" };
 	cJSON *rows = cJSON_CreateArray();
+	bool added = view_json_add(row, "links", rows);
 
-	if (!view_json_add(row, "links", rows))
-		return false;
-	for (uint32_t kind = TOPO_LINK_FABRIC; kind < TOPO_KINDS_COUNT; kind++) {
-		struct tier up = measure(run, before, after, (enum topo_link_kind)kind, true);
-		struct tier down = measure(run, before, after, (enum topo_link_kind)kind, false);
-		double worse = skew_of(&up) > skew_of(&down) ? skew_of(&up) : skew_of(&down);
-
-		if (up.links == 0) {
-			if (!view_json_add_text(row, keys[kind], NULL))
-				return false;
-			continue;
-		}
-		if (!add_tier(rows, &up, (enum topo_link_kind)kind, true) ||
-			!add_tier(rows, &down, (enum topo_link_kind)kind, false) ||
-			!view_json_add(row, keys[kind], rounded(worse)))
-			return false;
-	}
-	return true;
+	for (size_t i = 0; added && i < sizeof(tiers) / sizeof(tiers[0]); i++)
+		added = add_tier(row, rows, run, before, after, &tiers[i]);
+	return added;
 }
 
 static cJSON *make_row(const struct compare_run *run, const struct node_report *r, uint64_t drops,
