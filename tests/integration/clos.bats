@@ -90,7 +90,8 @@ usable()
 
 @test "every session stands; routes are those of the simulator, next hop by next hop" {
 	check "$(lab show bgp summary --json)" 'length == 32 and all(.[]; .state == "Established")'
-	check "$(lab status --json)" '.state == "ready"'
+	check "$(lab status --json)" \
+		'.state == "ready" and .sessions.bgp == {"established": 32, "expected": 32}'
 	as_simulated
 }
 
