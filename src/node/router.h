@@ -3,10 +3,10 @@
  *
  * The way of a packet. In at a port (or from the host port): parsed and checked (edge.c). Its
  * destination is a neighbour, or an address of ours, or BGP's longest prefix that holds it leads to
- * a set of next hops, of which the flow takes one: by its addresses, protocol and ports, hashed with
- * a seed of this switch, so that routers in a row don't all choose alike (routing.h). The hop limit
- * falls, the packet gets a new Ethernet header and waits in the queue of its port and class, or is
- * marked or dropped there (queue.h).
+ * a set of next hops, of which the flow takes one: by its addresses, protocol and ports, hashed
+ * with a seed of this switch, so that routers in a row don't all choose alike (routing.h). The hop
+ * limit falls, the packet gets a new Ethernet header and waits in the queue of its port and class,
+ * or is marked or dropped there (queue.h).
  *
  * A next hop is used while NDP knows its MAC. Loss of carrier makes NDP forget at once, so flows of
  * a port that is gone take another way with the next packet, and no others move; BGP tells the
