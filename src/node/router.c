@@ -100,6 +100,8 @@ struct node_router *node_router_new(const struct node_config *config, dsf_instan
 	err = node_edge_init(&r->edge, config, buffer_bytes(r->topo, r->self), now);
 	if (err == 0)
 		err = init_queues(r, config);
+	if (err == 0 && config->starting)
+		r->edge.ethernet.ports[r->edge.inband_port].rate_bps = 0;
 	if (err == 0)
 		err = add_all_own(r);
 	if (err == 0)
@@ -254,9 +256,12 @@ void node_router_frame_done(struct node_router *r, void *buffer)
 int node_router_command(struct node_router *r, const struct node_command *command, dsf_instant now)
 {
 	(void)now;
-	if (command->kind != NODE_COMMAND_IMPAIR)
+	if (command->kind == NODE_COMMAND_STARTED)
+		r->edge.ethernet.ports[r->edge.inband_port].rate_bps = NODE_INBAND_RATE_BPS;
+	else if (command->kind == NODE_COMMAND_IMPAIR)
+		node_edge_impair(&r->edge, command->port, &command->impairment);
+	else
 		return -DSF_E_UNSUPPORTED;
-	node_edge_impair(&r->edge, command->port, &command->impairment);
 	return 0;
 }
 

@@ -93,7 +93,11 @@ static void drain(void)
 static bool make(void)
 {
 	struct node_config config = {
-		.topo = topo, .memory = &memory.memory, .seed = 1, .control_dilation = 1
+		.topo = topo,
+		.memory = &memory.memory,
+		.seed = 1,
+		.control_dilation = 1,
+		.starting = true,
 	};
 
 	while (topo->nodes[config.index].role != TOPO_ROLE_RDSW)
@@ -268,6 +272,38 @@ static void next_hops(void)
 	TAP_EQ(send(&s), 0, "with them there is");
 }
 
+static uint64_t inband_rate;
+
+static void take_inband(void *user, const struct node_row *row)
+{
+	(void)user;
+	if (row->port.port == NODE_PORT_INBAND)
+		inband_rate = row->port.rate_bps;
+}
+
+static uint64_t rate_of_inband(void)
+{
+	node_view(node, NODE_QUERY_PORT, TOPO_NONE, take_inband, NULL, now);
+	return inband_rate;
+}
+
+static void commands(void)
+{
+	struct node_command c = { .kind = NODE_COMMAND_DRAIN_NODE, .drained = true };
+
+	TAP_EQ(node_command(node, &c, now), -DSF_E_UNSUPPORTED, "routers aren't drained");
+	c.kind = NODE_COMMAND_DRAIN_PORT;
+	TAP_EQ(node_command(node, &c, now), -DSF_E_UNSUPPORTED, "nor are their ports");
+	TAP_EQ(rate_of_inband(), 0, "while the lab starts the host port has no rate");
+	c.kind = NODE_COMMAND_STARTED;
+	TAP_EQ(node_command(node, &c, now), 0, "it has started");
+	TAP_EQ(rate_of_inband(), 100000000000, "then that of the published recycle port");
+	c = (struct node_command){ .kind = NODE_COMMAND_IMPAIR,
+		.port = port_of("fab0"),
+		.impairment = { .loss_ppm = 1000000 } };
+	TAP_EQ(node_command(node, &c, now), 0, "a port is impaired");
+}
+
 static void live(void)
 {
 	struct sending s = { port_of("eth0"), remote(), 1, 64, 200, false };
@@ -317,6 +353,7 @@ int main(void)
 	forwarding();
 	errors();
 	next_hops();
+	commands();
 	node_free(node);
 	TAP_EQ(memory.live, 0, "nothing leaks");
 	failing_memory();
