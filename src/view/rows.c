@@ -451,7 +451,8 @@ static bool bgp_peer_row(cJSON *o, const struct topo *t, const struct node_row_b
 {
 	const struct bgp_peer_view *v = r->view;
 	const struct bgp_session_counters *c = &v->session->counters;
-	char address[DSF_IP6_TEXT_MAX], local[DSF_IP6_TEXT_MAX];
+	char address[DSF_IP6_TEXT_MAX], local[DSF_IP6_TEXT_MAX], text[BGP_TEXT_MAX + 1];
+	bool told = bgp_wire_text(&v->session->received, text);
 
 	return view_json_add_text(o, "peer", dsf_ip6_text(&r->address, address)) &&
 	       view_json_add_text(o, "peer_node", node_name(t, r->peer)) &&
@@ -475,7 +476,8 @@ static bool bgp_peer_row(cJSON *o, const struct topo *t, const struct node_row_b
 		       { "refused", v->refused }, { "withdrawn_by_error", v->withdrawn_by_error },
 		       { "limit_reached", v->limit_reached }) &&
 	       add_notification(o, "error_sent", &v->session->sent) &&
-	       add_notification(o, "error_received", &v->session->received);
+	       add_notification(o, "error_received", &v->session->received) &&
+	       view_json_add_text(o, "text_received", told ? text : NULL);
 }
 
 /* "4200065536 4200000001", sets in braces. */
