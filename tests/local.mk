@@ -215,8 +215,9 @@ BATS_TESTS += tests/integration/uring.bats
 # These need other routers, and skip without them.
 BATS_TESTS += tests/interop/bgp.bats
 BATS_TESTS += tests/interop/conform.bats
+BATS_TESTS += tests/interop/devices.bats
 BATS_TESTS += tests/interop/hostile.bats
-EXTRA_DIST += tests/interop/conform.bash tests/interop/lib.bash
+EXTRA_DIST += tests/interop/conform.bash tests/interop/devices.bash tests/interop/lib.bash
 
 EXTRA_DIST += tests/fuzz/corpus tests/sim/seeds tests/sim/drill_balance.json tests/sim/drill_queues.json tests/integration/lib.bash tests/integration/traffic.bash tests/descriptors.h tests/hex.h tests/memory.h tests/unit/bgp_net.h tests/source.h tests/tap.h tests/topologies $(BATS_TESTS)
 
