@@ -29,7 +29,7 @@ static void copy_out(struct uring_held *held)
 }
 
 int uring_hold_push(struct uring_hold *h, struct uring_buffers *buffers, uint16_t id, uint32_t port,
-	const struct uring_arrival *a, dsf_instant now)
+	uint32_t rank, const struct uring_arrival *a, dsf_instant now)
 {
 	struct uring_held *held = dsf_pool_take(&h->pool);
 
@@ -41,7 +41,7 @@ int uring_hold_push(struct uring_hold *h, struct uring_buffers *buffers, uint16_
 	held->buffers = buffers;
 	held->copy = NULL;
 	held->id = id;
-	if (dsf_heap_set_ranked(&h->heap, &held->entry, a->due, (uint16_t)port) < 0) {
+	if (dsf_heap_set_ranked(&h->heap, &held->entry, a->due, (uint16_t)rank) < 0) {
 		dsf_pool_give(&h->pool, held);
 		return -DSF_E_NOMEM;
 	}

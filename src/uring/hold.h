@@ -3,7 +3,8 @@
  *
  * A frame is due when the modelled wire delivers it: departure or arrival plus the link's delay.
  * Everything a node gets passes through here, so that frames of all ports and the node's deadlines
- * are handled in one order: that of their due instants, then of port numbers, then of arrival.
+ * are handled in one order: that of their due instants, then of port numbers (of a hyperport's
+ * members that of what stands for it), then of arrival.
  * Frames stay in the receive buffers; once more than half of a group's buffers are held, later
  * frames are copied, so that receiving goes on.
  */
@@ -32,10 +33,10 @@ struct uring_hold {
 
 void uring_hold_init(struct uring_hold *h, const struct dsf_memory *memory);
 
-/* Takes over buffer id of buffers, in which a lies. 0; or -DSF_E_FULL / -DSF_E_NOMEM: the buffer is
+/* Takes over buffer id of buffers, in which a lies, of port; rank: its number, or its hyperport's. 0; or -DSF_E_FULL / -DSF_E_NOMEM: the buffer is
  * still the caller's. */
 int uring_hold_push(struct uring_hold *h, struct uring_buffers *buffers, uint16_t id, uint32_t port,
-	const struct uring_arrival *a, dsf_instant now);
+	uint32_t rank, const struct uring_arrival *a, dsf_instant now);
 
 /* The earliest frame, out of the heap; the caller releases it. NULL: none. */
 struct uring_held *uring_hold_pop(struct uring_hold *h);

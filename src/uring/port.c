@@ -28,7 +28,8 @@ uint32_t uring_port_overhead(enum uring_port_kind kind)
 {
 	if (kind == URING_PORT_FABRIC)
 		return 0;
-	return sizeof(struct io_uring_recvmsg_out) + STAMP_BYTES + URING_PORT_VNET_HEADER;
+	return sizeof(struct io_uring_recvmsg_out) + sizeof(struct sockaddr_ll) + STAMP_BYTES +
+	       URING_PORT_VNET_HEADER;
 }
 
 static int set_option(int fd, int level, int option, int value)
@@ -79,16 +80,60 @@ static int set_options(int fd, const struct uring_port_config *c)
 	return err;
 }
 
-/* The socket hears nothing before it is bound, so nothing unfiltered ever comes in. */
-static int bind_socket(int fd, const struct uring_port_config *c, uint32_t ifindex)
+/* The socket hears nothing before it is bound, so nothing unfiltered ever comes in. Protocol 0: it
+ * hears nothing then either. */
+static int bind_to(int fd, uint16_t protocol, uint32_t ifindex)
 {
 	struct sockaddr_ll address;
 
 	memset(&address, 0, sizeof(address));
 	address.sll_family = AF_PACKET;
-	address.sll_protocol = htons(c->kind == URING_PORT_FABRIC ? FABRIC_ETHERTYPE : ETH_P_ALL);
+	address.sll_protocol = htons(protocol);
 	address.sll_ifindex = (int)ifindex;
 	return bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+}
+
+static int bind_socket(int fd, const struct uring_port_config *c, uint32_t ifindex)
+{
+	if (c->joined)
+		return bind_to(fd, 0, ifindex);
+	return bind_to(fd, c->kind == URING_PORT_FABRIC ? FABRIC_ETHERTYPE : ETH_P_ALL, ifindex);
+}
+
+/* Passes what comes by a member of the hyperport for which p stands, and nothing else. */
+static int attach_members(
+	const struct uring_port *p, const struct uring_port *ports, uint32_t count)
+{
+	struct sock_filter code[2 * TOPO_ETHERNET_PORTS_MAX + 2];
+	struct sock_fprog program = { 0, code };
+	unsigned n = 0;
+
+	code[n++] = (struct sock_filter)BPF_STMT(
+		BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX));
+	for (uint32_t i = 0; i < count; i++) {
+		if (!ports[i].config.joined || ports[i].config.whole != p->config.number)
+			continue;
+		if (n + 3 > sizeof(code) / sizeof(code[0]))
+			return -E2BIG;
+		code[n++] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, ports[i].ifindex, 0, 1);
+		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0x40000);
+	}
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+	program.len = (unsigned short)n;
+	return setsockopt(p->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0
+		       ? -errno
+		       : 0;
+}
+
+/* Between our switches there is nothing but IPv6; other protocols' frames, trains above all, don't
+ * pass a socket that is bound to no device. */
+int uring_port_join(struct uring_port *p, const struct uring_port *ports, uint32_t count)
+{
+	int err = attach_members(p, ports, count);
+
+	p->receive.msg_namelen = sizeof(struct sockaddr_ll);
+	return err < 0 ? err : bind_to(p->fd, ETH_P_IPV6, 0);
 }
 
 int uring_port_open(struct uring_port *p, const struct uring_port_config *config,
@@ -183,6 +228,12 @@ static int parse_packet(struct uring_port *p, const struct uring_clock *clock, u
 		return -EPROTO;
 	if (out->flags & MSG_TRUNC)
 		return -EMSGSIZE;
+	if (p->receive.msg_namelen > 0) {
+		struct sockaddr_ll from;
+
+		memcpy(&from, io_uring_recvmsg_name(out), sizeof(from));
+		a->ifindex = (uint32_t)from.sll_ifindex;
+	}
 	a->due = dsf_time_after(arrival_of(p, clock, out), p->config.delay_ns);
 	if (header.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) {
 		a->checksum_start = header.csum_start;
@@ -221,6 +272,7 @@ int uring_port_parse(struct uring_port *p, const struct uring_clock *clock, uint
 	dsf_instant depart;
 
 	a->checksum_start = a->checksum_offset = NODE_CHECKSUM_NONE;
+	a->ifindex = 0;
 	if (p->config.kind == URING_PORT_ETHERNET || p->config.kind == URING_PORT_HOST)
 		return parse_packet(p, clock, buffer, size, a);
 	a->bytes = buffer;

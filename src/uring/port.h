@@ -6,6 +6,12 @@
  * rest is the host kernel's own traffic. Ethernet ports use the virtio net header, because a veth
  * sender may leave a checksum to be completed.
  *
+ * Members of a hyperport have one receiving socket together, that of the port that stands for it:
+ * it hears all of them, in the order in which the kernel handed their frames over. Their sender is
+ * one thread, which sends in order of departure, each frame into the queue of this socket before
+ * the next. So order over several links holds as it does on one, without a header. The others'
+ * sockets send only.
+ *
  * When something arrived is the kernel's stamp, not the moment at which we read it, so this
  * process's scheduling changes neither order nor timing. A train carries its own departure.
  */
@@ -39,6 +45,8 @@ struct uring_port_config {
 	uint32_t number;  /* node.h's */
 	uint32_t index;   /* place among the process's ports */
 	enum uring_port_kind kind;
+	bool joined;       /* a member of a hyperport */
+	uint32_t whole;    /* then: number of the port that stands for it; else its own */
 	uint64_t delay_ns; /* from arrival (train: departure) to due */
 	uint64_t hold_ns;  /* Ethernet: from departure to sending */
 	uint16_t udp_ports[URING_PORT_UDP_PORTS_MAX];
@@ -66,6 +74,7 @@ struct uring_arrival {
 	const uint8_t *bytes;
 	uint32_t size;
 	dsf_instant due;
+	uint32_t ifindex; /* hyperports: of the member that it came by; else 0 */
 	uint16_t checksum_start, checksum_offset; /* as in node_frame */
 };
 
@@ -76,6 +85,16 @@ uint32_t uring_port_overhead(enum uring_port_kind kind);
 int uring_port_open(struct uring_port *p, const struct uring_port_config *config,
 	struct uring_loop *loop, struct uring_buffers *buffers);
 void uring_port_close(struct uring_port *p);
+
+/* From now on p, open as are the others among these ports, hears all members of the hyperport for
+ * which it stands. 0 or -errno. */
+int uring_port_join(struct uring_port *p, const struct uring_port *ports, uint32_t count);
+
+/* A member that another one hears for. */
+static inline bool uring_port_is_deaf(const struct uring_port *p)
+{
+	return p->config.joined && p->config.whole != p->config.number;
+}
 
 /* Starts the multishot receive. False: no entry was to be had, try later. */
 bool uring_port_arm(struct uring_port *p, struct uring_loop *loop);

@@ -166,6 +166,17 @@ static void drop_unreadable(struct uring_process *p, struct uring_port *port, in
 	}
 }
 
+/* The port that a frame came by: of a hyperport's one member. */
+static uint32_t number_of(
+	const struct uring_process *p, const struct uring_port *port, const struct uring_arrival *a)
+{
+	for (uint32_t i = 0; a->ifindex > 0 && i < p->self->ports_count; i++) {
+		if (p->ports[i].ifindex == a->ifindex)
+			return i;
+	}
+	return port->config.number;
+}
+
 static void receive(
 	struct uring_process *p, struct uring_port *port, const struct io_uring_cqe *cqe)
 {
@@ -181,8 +192,8 @@ static void receive(
 	if (err < 0) {
 		drop_unreadable(p, port, err);
 	} else if (uring_inbound_pass(&port->inbound, &a.due)) {
-		err = uring_hold_push(
-			&p->hold, port->buffers, id, port->config.number, &a, p->clock.last);
+		err = uring_hold_push(&p->hold, port->buffers, id, number_of(p, port, &a),
+			port->config.whole, &a, p->clock.last);
 		if (err == 0)
 			return;
 		p->fidelity.drops[URING_DROP_SOCKET]++;
@@ -315,7 +326,7 @@ static bool rearm(struct uring_process *p)
 	for (uint32_t i = 0; i < p->ports_count; i++) {
 		struct uring_port *port = &p->ports[i];
 
-		if (port->armed || port->fd < 0)
+		if (port->armed || port->fd < 0 || uring_port_is_deaf(port))
 			continue;
 		if (port->buffers->taken < port->buffers->count && uring_port_arm(port, &p->loop))
 			armed = true;

@@ -41,6 +41,8 @@ struct uring_port_config uring_setup_port(
 	memset(&c, 0, sizeof(c));
 	c.name = port->name;
 	c.number = c.index = number;
+	c.joined = port->hyperport != TOPO_NONE;
+	c.whole = topo_port_whole(t, port)->number;
 	c.kind = !port->ethernet
 			 ? URING_PORT_FABRIC
 			 : (self->role == TOPO_ROLE_HOST ? URING_PORT_HOST : URING_PORT_ETHERNET);
@@ -117,6 +119,22 @@ static int open_port(struct uring_process *p, uint32_t number)
 	return err;
 }
 
+/* Those that stand for hyperports hear for all of them. */
+static int join_ports(struct uring_process *p)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < p->ports_count && err == 0; i++) {
+		struct uring_port *port = &p->ports[i];
+
+		if (port->config.joined && !uring_port_is_deaf(port))
+			err = uring_port_join(port, p->ports, p->ports_count);
+		if (err < 0)
+			log_err("port %s: %s", port->config.name, uring_err_text(err));
+	}
+	return err;
+}
+
 static int open_ports(struct uring_process *p)
 {
 	uint32_t count = p->self->ports_count;
@@ -129,6 +147,8 @@ static int open_ports(struct uring_process *p)
 		p->ports[i].fd = -1;
 	for (; p->ports_count < count && err == 0; p->ports_count++)
 		err = open_port(p, p->ports_count);
+	if (err == 0)
+		err = join_ports(p);
 	if (err == 0 && topo_is_routed(p->self)) {
 		err = uring_tun_open(
 			&p->ports[count], count, p->topo, p->self, &p->loop, &p->packets);

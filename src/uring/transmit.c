@@ -1,7 +1,10 @@
 #include "uring/transmit.h"
 #include <assert.h>
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_packet.h>
 #include <linux/virtio_net.h>
+#include <net/ethernet.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -16,7 +19,8 @@ struct uring_send {
 	struct msghdr message;
 	struct iovec parts[SEND_PARTS_MAX];
 	struct virtio_net_hdr header;
-	void *buffer; /* the node's */
+	struct sockaddr_ll member; /* hyperports: the device that it leaves by */
+	void *buffer;              /* the node's */
 };
 
 struct waiting {
@@ -107,10 +111,21 @@ static void fill_header(struct virtio_net_hdr *header, const struct node_output 
 	header->csum_offset = out->checksum_offset;
 }
 
-static void fill_message(
-	struct uring_send *send, const struct node_output *out, struct iovec payload)
+/* The socket that hears a whole hyperport is bound to none of its members. */
+static void fill_member(struct uring_send *send, const struct uring_port *p)
+{
+	send->message.msg_name = p->config.joined ? &send->member : NULL;
+	send->message.msg_namelen = p->config.joined ? sizeof(send->member) : 0;
+	send->member = (struct sockaddr_ll){ .sll_family = AF_PACKET,
+		.sll_protocol = htons(ETHERTYPE_IPV6),
+		.sll_ifindex = (int)p->ifindex };
+}
+
+static void fill_message(struct uring_send *send, const struct uring_port *p,
+	const struct node_output *out, struct iovec payload)
 {
 	fill_header(&send->header, out);
+	fill_member(send, p);
 	send->parts[0] = (struct iovec){ &send->header, sizeof(send->header) };
 	send->parts[1] = (struct iovec){ (void *)(uintptr_t)out->head, out->head_size };
 	send->parts[2] = payload;
@@ -139,7 +154,7 @@ static bool prepare(struct uring_transmit *t, struct uring_port *p, const struct
 		break;
 	case URING_PORT_ETHERNET:
 	case URING_PORT_HOST:
-		fill_message(send, out, payload);
+		fill_message(send, p, out, payload);
 		io_uring_prep_sendmsg(sqe, p->slot, &send->message, MSG_DONTWAIT);
 		break;
 	case URING_PORT_TUN: return false; /* uring_transmit_send has written it */

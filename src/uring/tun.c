@@ -137,6 +137,7 @@ int uring_tun_open(struct uring_port *p, uint32_t index, const struct topo *topo
 	memset(p, 0, sizeof(*p));
 	p->config.name = URING_TUN_NAME;
 	p->config.number = NODE_PORT_INBAND;
+	p->config.whole = NODE_PORT_INBAND;
 	p->config.index = index;
 	p->config.kind = URING_PORT_TUN;
 	p->buffers = buffers;

@@ -283,6 +283,7 @@ static void fake_topo_port(struct fake_topo *f, uint32_t index, const char *name
 	port->link = port->number;
 	port->peer = (index + FAKE_PORTS) % (2 * FAKE_PORTS);
 	port->ethernet = ethernet;
+	port->hyperport = TOPO_NONE;
 }
 
 /* kinds: one letter per port, f: fabric, e: Ethernet. */
