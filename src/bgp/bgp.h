@@ -37,6 +37,8 @@
  * neighbouring AS. No advertisement interval: decisions are batched, so what is told is. Next hops
  * are taken as they come: whether one resolves is known where packets are forwarded, and a set
  * whose member doesn't is used without it. No route reflection: iBGP routes go to eBGP peers only.
+ * Without a policy everything is permitted, by eBGP too (RFC 8212 asks for the contrary): who is a
+ * peer in a lab was named in its file.
  *
  * A hostile peer can send what it likes: messages end its session, paths and bytes of attributes
  * have limits, and with the session goes all the memory.

@@ -30,7 +30,7 @@
 #include "base/err.h"
 #include "bgp/bgp.h"
 
-#define CONNECTIONS 64u
+#define CONNECTIONS 128u
 #define THINGS      1024u /* peers, origins */
 #define OUT_SIZE    65536u
 

@@ -9,7 +9,7 @@ CONFORM_DIR=$(dirname "${BASH_SOURCE[0]}")
 neighbours()
 {
 	local i
-	for i in $(seq 16); do printf 'e:%x 65100 passive\n' "$i"; done
+	for i in $(seq 32); do printf 'e:%x 65100 passive\n' "$i"; done
 	for i in $(seq 4); do echo "1:$i 65000 passive"; done
 	echo "a 4200000100 passive"
 	echo "b 65000 passive"

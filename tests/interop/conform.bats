@@ -1,5 +1,6 @@
 # What the RFCs ask of a BGP speaker, judged on its sockets: our core passes every case, and the
-# scores of FRR, BIRD and GoBGP are printed beside it.
+# scores of FRR, BIRD and GoBGP are printed beside it (CONFORM_SCORES: a folder that gets them as
+# JSON, case by case).
 
 load lib
 load conform
@@ -16,6 +17,7 @@ scores_of() # TARGET
 	conform_run "$1" limit=5000 >"$DIR/report" || true
 	grep -A1 '^not ok' "$DIR/report" | sed 's/^#* */# /' >&3 || true
 	tail -n 1 "$DIR/report" >&3
+	[ -z "${CONFORM_SCORES:-}" ] || cp "$DIR/scores" "$CONFORM_SCORES/$1.json"
 	[ "$(jq '.passed + .failed + .not_applicable' "$DIR/scores")" = "$(jq '.cases | length' "$DIR/scores")" ]
 }
 

@@ -37,6 +37,7 @@ static const struct conform_case *const *lists = conformance;
 static const char *name = "target", *hook, *scores_path;
 static const char *words[WORDS];
 static unsigned words_count, passed, failed, skipped;
+static unsigned restarts, started; /* of the target; when the slow cases were begun */
 
 const char *conform_reason(const char *format, ...)
 {
@@ -68,7 +69,10 @@ bool conform_hook(const char *what, const struct neighbour *n, const char *text)
 		execl(hook, hook, what, address, text, (char *)NULL);
 		_exit(127);
 	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		return false;
+	restarts += strcmp(what, "restart") == 0;
+	return true;
 }
 
 static bool is_chosen(const struct conform_case *c)
@@ -84,6 +88,8 @@ static const char *run(const struct conform_case *c)
 {
 	const char *why = peers_observe();
 
+	if (c->start != NULL && restarts != started) /* the target has lost what was begun */
+		c->start();
 	if (why == NULL)
 		why = c->run(c);
 	return why == NULL ? peers_wrong() : why;
@@ -175,6 +181,7 @@ int main(int argc, char **argv)
 	peers_init();
 	fprintf(scores, "{\"target\":\"%s\",\"cases\":[", name);
 	walk(start, NULL);
+	started = restarts;
 	walk(judge, scores);
 	fprintf(scores, "],\n\"passed\":%u,\"failed\":%u,\"not_applicable\":%u}\n", passed, failed,
 		skipped);

@@ -7,7 +7,7 @@
  *
  * Neighbours, by the end of their address in the target's /64:
  *
- *   e:1 ... e:16   eBGP, AS 65100: cases take them in turn, so that no case waits until the target
+ *   e:1 ... e:20   eBGP, AS 65100: cases take them in turn, so that no case waits until the target
  *                  takes a neighbour back whose last session ended badly
  *   1:1 ... 1:4    iBGP, in turn
  *   a              eBGP, AS 4200000100, add-path both ways: stays, and sees what the target tells

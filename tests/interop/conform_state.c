@@ -244,15 +244,15 @@ static const char *too_many(const struct conform_case *c)
 static const char *commanded(const struct conform_case *c)
 {
 	const struct neighbour *n = neighbour_next(false);
+	const char *why;
 	struct peer *p;
 
 	TRY(peer_up(&p, n, ""));
 	TRY(barrier(p));
 	WANT(conform_hook(c->text, n, "back at noon"), "n/a: it has no command for it");
-	TRY(want_notification(p, c->code, c->subcode, c->data));
+	why = want_notification(p, c->code, c->subcode, c->data);
 	(void)conform_hook("enable", n, NULL);
-	TRY(peer_up(&p, n, ""));
-	return barrier(p);
+	return why;
 }
 
 const struct conform_case conform_state_cases[] = {
