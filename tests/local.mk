@@ -204,6 +204,7 @@ BATS_TESTS += tests/integration/external.bats
 BATS_TESTS += tests/integration/fabric.bats
 BATS_TESTS += tests/integration/fidelity.bats
 BATS_TESTS += tests/integration/files.bats
+BATS_TESTS += tests/integration/fsdb.bats
 BATS_TESTS += tests/integration/hyperport.bats
 BATS_TESTS += tests/integration/kernel.bats
 BATS_TESTS += tests/integration/l2-zone.bats

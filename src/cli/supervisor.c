@@ -18,6 +18,7 @@
 #include "cli/options.h"
 #include "topo/file.h"
 #include "topo/plan.h"
+#include "uring/node_main.h"
 
 #define EVENTS_MAX   64
 #define TERM_MS      1500 /* for nodes to end by themselves */
@@ -365,6 +366,7 @@ static int load(struct supervisor *s)
 		return err;
 	}
 	snprintf(s->topo->name, sizeof(s->topo->name), "%s", s->options.lab);
+	s->sessions = uring_runs_sessions(s->topo);
 	if (s->options.time_dilation > 0)
 		s->topo->time_dilation = s->options.time_dilation;
 	if (s->topo->time_dilation == 0) {

@@ -192,6 +192,7 @@ struct supervisor {
 	struct supervisor_options options;
 	struct topo *topo;
 	enum supervisor_phase phase;
+	bool sessions; /* FSDB's: the lab isn't too large for them */
 	uint64_t epoch_ns;
 	int64_t deadline_ms; /* of being ready */
 	int lock_fd, epoll_fd, signal_fd, listen_fd, log_fd[2];

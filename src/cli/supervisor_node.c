@@ -402,6 +402,7 @@ static int run_node(void *user)
 		.epoch_ns = n->s->epoch_ns,
 		.drained_ports = supervisor_drain_ports(n),
 		.drained = n->drained,
+		.sessions = n->s->sessions,
 		.starting = n->s->phase < SUPERVISOR_RUNNING,
 		.control_fd = n->control.fd };
 	int err;

@@ -113,6 +113,7 @@ static int run(struct topo *topo, const struct options *o, bool host)
 		.topo = topo,
 		.index = topo_find_node(topo, o->node),
 		.epoch_ns = o->epoch_ns,
+		.sessions = uring_runs_sessions(topo),
 		.control_fd = o->control_fd,
 	};
 

@@ -10,6 +10,16 @@
 #include <stdint.h>
 #include "topo/model.h"
 
+/* A session costs 1 ms of CPU until it stands and a quarter of one in each second that it does
+ * (heartbeats, each of them a packet with its credit and an answer). A lab of more has none: the
+ * lab file tells of all neighbours instead. (Measured.) */
+#define URING_SESSIONS_MAX 512u
+
+static inline bool uring_runs_sessions(const struct topo *t)
+{
+	return topo_fsdb_sessions(t) <= URING_SESSIONS_MAX;
+}
+
 struct uring_node_config {
 	const struct topo *topo; /* with time_dilation decided */
 	uint32_t index;
@@ -17,6 +27,7 @@ struct uring_node_config {
 	/* What is drained from the beginning: fabric ports by number (NULL: none), or all. */
 	const bool *drained_ports;
 	bool drained;
+	bool sessions; /* FSDB's, as uring_runs_sessions says */
 	/* The lab is starting. Until the request "started" its links have no delay and its host
 	 * ports no rate, so that what switches and hosts have to tell each other first doesn't take
 	 * dilated round trips. */

@@ -175,12 +175,14 @@ static void drain(struct uring_process *p)
 			(void)node_command(p->node, &command, p->now);
 }
 
+/* FSDB's, or BGP's. */
 static bool has_streams(const struct uring_process *p)
 {
 	struct topo_bgp_walk walk = { 0 };
 	struct topo_bgp_peer peer;
 
-	return topo_bgp_next(p->topo, p->config.index, &walk, &peer);
+	return (p->config.sessions && topo_is_interface_node(p->self->role)) ||
+	       topo_bgp_next(p->topo, p->config.index, &walk, &peer);
 }
 
 /* Where the node has peers; before anybody reaches us, so that nobody's first word is lost. BGP
@@ -215,7 +217,7 @@ static int open_node(struct uring_process *p)
 		.control_dilation = dilation,
 		.starting = p->config.starting,
 		.streams = has_streams(p),
-		.promised = true, /* no FSDB yet */
+		.promised = !p->config.sessions,
 		/* Noise of a live machine must not look like silence or loss. */
 		.reach_refresh_min_ns = URING_REFRESH_MIN_WALL_NS / dilation,
 		.reassembly_min_ns = 3 * NS_PER_100_MS / dilation,

@@ -37,7 +37,7 @@ teardown()
 		all(.nodes[]; .state == "ready" and (.pid | type) == "number" and
 			.netns == $lab + "-" + .name) and
 		all(.links[]; .state == "up") and
-		.sessions.fsdb.expected == 0 and .sessions.bgp.expected == 0'
+		.sessions.fsdb == {"established": 24, "expected": 24} and .sessions.bgp.expected == 0'
 	echo "$output" | jq -e '(keys - ["fidelity","lab","links","nodes","sessions","state",
 		"time_dilation"]) == []'
 	echo "$output" | jq -e '(.fidelity | keys) == ["emulator_drops","late_p99_ns","quantum_ns",
