@@ -214,6 +214,7 @@ total()
 	local before_drains
 	before_drains=$(total "${lost[@]}")
 	mapfile -t before < <(total reassembly_errors voq_drops watchdog_drops egress_drops nic_drops)
+	again_before=$(sent_again)
 	dsf run udp --scope cross-zone --size 4000 --rate 20G --duration 3sw --json >run.json 3>&- &
 	background=$!
 	sleep 1
