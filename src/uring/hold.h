@@ -33,8 +33,8 @@ struct uring_hold {
 
 void uring_hold_init(struct uring_hold *h, const struct dsf_memory *memory);
 
-/* Takes over buffer id of buffers, in which a lies, of port; rank: its number, or its hyperport's. 0; or -DSF_E_FULL / -DSF_E_NOMEM: the buffer is
- * still the caller's. */
+/* Takes over buffer id of buffers, in which a lies, of port; rank: its number, or its hyperport's.
+ * 0; or -DSF_E_FULL / -DSF_E_NOMEM: the buffer is still the caller's. */
 int uring_hold_push(struct uring_hold *h, struct uring_buffers *buffers, uint16_t id, uint32_t port,
 	uint32_t rank, const struct uring_arrival *a, dsf_instant now);
 

@@ -189,6 +189,54 @@ bats_require_minimum_version 1.5.0
 	[ "$("$DSFEMU" graph e.json)" = "$("$DSFEMU" graph e.json --format dot)" ]
 }
 
+@test "graph of a region: a box a building, zone and plane; nodes side by side; parallel links counted" {
+	region92=$DSF_SOURCE/topologies/region.json
+	# 2 buildings, in each 2 zones and an edge PoD, in each of those 2 planes
+	"$DSFEMU" graph "$region92" >r.dot
+	[ "$(grep -c 'subgraph cluster_[0-9]' r.dot)" = 20 ]
+	[ "$(grep -c 'rank=same' r.dot)" = 5 ]
+	[ "$(grep -c ' -- .*label="2"' r.dot)" = 48 ]
+	if command -v dot >/dev/null; then dot -Tsvg r.dot >/dev/null; fi
+	"$DSFEMU" graph "$region92" --format mermaid >r.mermaid
+	[ "$(grep -c '^  subgraph g' r.mermaid)" = 20 ]
+	[ "$(grep -c '^  end' r.mermaid)" = 21 ] # with the legend
+	"$DSFEMU" graph "$region92" --format svg >r.svg
+	python3 - <<-'END'
+		import xml.dom.minidom as x
+		def box(r):
+		    left, top, wide, high = (int(r.getAttribute(k)) for k in ("x", "y", "width", "height"))
+		    return left, top, left + wide, top + high
+		svg = x.parse("r.svg").documentElement
+		whole = 0, 0, int(svg.getAttribute("width")), int(svg.getAttribute("height"))
+		nodes = {}
+		for g in svg.getElementsByTagName("g"):
+		    name = g.getElementsByTagName("title")[0].firstChild.data
+		    nodes[name] = box(g.getElementsByTagName("rect")[0])
+		    # the label fits: 11 px monospace
+		    label = g.getElementsByTagName("text")[0].firstChild.data
+		    assert name.endswith(label) and 6.7 * len(label) < nodes[name][2] - nodes[name][0], name
+		assert len(nodes) == 92, len(nodes)
+		inside = lambda a, b: a[0] >= b[0] and a[1] >= b[1] and a[2] <= b[2] and a[3] <= b[3]
+		apart = lambda a, b: a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+		rows = list(nodes.values())
+		for i, a in enumerate(rows):
+		    assert inside(a, whole)
+		    assert all(apart(a, b) for b in rows[:i])
+		# Boxes: what carries a building's name is inside one that no other building's is in.
+		rects = [box(r) for r in svg.getElementsByTagName("rect")
+		         if r.parentNode == svg and r.getAttribute("stroke") == "#aaa"]
+		assert len(rects) == 20, len(rects)
+		for prefix in ("b0-", "b1-", "b0-z0-", "b1-e-", "b1-z1-p1-"):
+		    own = {n for n in nodes if n.startswith(prefix)}
+		    assert own in [{n for n in nodes if inside(nodes[n], r)} for r in rects], prefix
+		# Tiers are rows: one height a role.
+		tier = lambda n: n.rsplit("-", 1)[1].rstrip("0123456789").replace("edsw", "rdsw")
+		assert len({(tier(n), b[1]) for n, b in nodes.items()}) == 5
+		counts = [t for t in svg.getElementsByTagName("text") if t.getAttribute("font-size") == "10"]
+		assert [t.firstChild.data for t in counts] == ["2"] * 48
+	END
+}
+
 @test "graph of a lab that doesn't run" {
 	run -2 --separate-stderr "$DSFEMU" graph nosuchlab
 	[[ "$stderr" == "dsfemu: nosuchlab: no such lab"* ]]
