@@ -2,7 +2,7 @@
 #
 # bgp.sh - what routes cost our BGP core, BIRD and FRR, each fed by the same sender, in one run
 #
-# usage: bench/bgp.sh [us|bird|frr]...
+# usage: bench/bgp.sh [us|bird|frr]... (LOADS="128 2000,100000 0": only these prefixes and path ids)
 #
 # Needs root, and BENCH_DIR (bgp_feed) and DSFEMU as `make bench` gives them. Each speaker has
 # one iBGP session with bench/bgp_feed.c in namespaces of its own: 128 prefixes with 500, 1,000 and
@@ -78,8 +78,9 @@ measure() # SPEAKER PREFIXES PATHS
 
 [ "$(id -u)" = 0 ] && [ -x "$feed" ] && [ -x "$SPEAKER" ] || { echo "bgp.sh: run make bench, as root" >&2 && exit 1; }
 [ $# -gt 0 ] || set -- us bird frr
+IFS=, read -ra loads <<<"${LOADS:-128 500,128 1000,128 2000,100000 0}"
 for speaker; do
-	for load in "128 500" "128 1000" "128 2000" "100000 0"; do
+	for load in "${loads[@]}"; do
 		measure "$speaker" $load
 	done
 done | jq -sc '
@@ -88,6 +89,6 @@ done | jq -sc '
 	of("us"; 128; 256000) as $ours | of("bird"; 128; 256000) as $bird |
 	of("us"; 100000; 100000) as $plain | of("bird"; 100000; 100000) as $bird_plain |
 	{row: "bgp", measured: ., most_cpu_s: ([$ours | .absorb, .withdraw, .loss | .cpu_s] | max),
-	cost_of_path_at_2000_times_500: ratio($ours.absorb.cpu_s; of("us"; 128; 64000).absorb.cpu_s * 4),
+	cost_of_path_at_2000_times_500: (ratio($ours.absorb.cpu_s; of("us"; 128; 64000).absorb.cpu_s) | if . then . / 4 else null end),
 	memory_times_bird: ratio($ours.memory_mb; $bird.memory_mb),
 	plain_absorb_times_bird: ratio($plain.absorb.cpu_s; $bird_plain.absorb.cpu_s)}'

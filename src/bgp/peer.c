@@ -2,6 +2,8 @@
 #include "base/err.h"
 #include "bgp/speaker.h"
 
+#define AHEAD 8u /* prefixes; ours: about the cache misses that a core waits for at once */
+
 void bgp_peer_ready(struct bgp_peer *p)
 {
 	struct bgp *b = p->bgp;
@@ -155,12 +157,43 @@ static bool is_usable(const struct bgp_prefix_key *key)
 		       !(key->length >= 10 && dsf_ip6_is_link_local(&key->address)));
 }
 
-static void take_unreach(struct bgp_peer *p, struct bgp_span span, bool add_path, dsf_instant now)
+/* Prefixes of an UPDATE in order, and looked at some before they are dealt with: most of their cost
+ * is that tables of many prefixes aren't in the cache. */
+struct walk {
+	struct bgp_peer *peer;
+	bool add_path;
+	struct dsf_cursor in, ahead;
+};
+
+static void look_ahead(struct walk *w)
 {
-	struct dsf_cursor in = bgp_span_read(span);
 	struct bgp_nlri nlri;
 
-	while (bgp_nlri_decode(&in, add_path, &nlri))
+	if (bgp_nlri_decode(&w->ahead, w->add_path, &nlri))
+		bgp_rib_expect(w->peer, &nlri);
+}
+
+static struct walk walk_of(struct bgp_peer *p, struct bgp_span span, bool add_path)
+{
+	struct walk w = { p, add_path, bgp_span_read(span), bgp_span_read(span) };
+
+	for (unsigned i = 0; i < AHEAD; i++)
+		look_ahead(&w);
+	return w;
+}
+
+static bool walk_next(struct walk *w, struct bgp_nlri *nlri)
+{
+	look_ahead(w);
+	return bgp_nlri_decode(&w->in, w->add_path, nlri);
+}
+
+static void take_unreach(struct bgp_peer *p, struct bgp_span span, bool add_path, dsf_instant now)
+{
+	struct walk w = walk_of(p, span, add_path);
+	struct bgp_nlri nlri;
+
+	while (walk_next(&w, &nlri))
 		bgp_rib_remove(p, &nlri, now);
 }
 
@@ -182,13 +215,13 @@ static struct bgp_bundle *make_bundle(
 static int take_reach(
 	struct bgp_peer *p, const struct bgp_update *u, bool add_path, dsf_instant now)
 {
-	struct dsf_cursor in = bgp_span_read(u->reach);
+	struct walk w = walk_of(p, u->reach, add_path);
 	const struct bgp_rule *rule = NULL, *last = NULL;
 	struct bgp_bundle *bundle = NULL;
 	struct bgp_nlri nlri;
 	int err = 0;
 
-	while (err == 0 && bgp_nlri_decode(&in, add_path, &nlri)) {
+	while (err == 0 && walk_next(&w, &nlri)) {
 		if (!is_usable(&nlri.key) ||
 			!bgp_policy_permits(p->config.import, &nlri.key, &rule)) {
 			bgp_rib_remove(p, &nlri, now);

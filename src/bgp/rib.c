@@ -88,15 +88,24 @@ void bgp_rib_touch(struct bgp *b, struct bgp_prefix *prefix, dsf_instant now)
 }
 
 /* Seeded: a peer chooses its ids. */
-static uint32_t hash_path(const struct bgp *b, const struct bgp_prefix *prefix, uint32_t id)
+static uint32_t hash_path(const struct bgp *b, uint32_t prefix_hash, uint32_t id)
 {
-	return (uint32_t)dsf_mix(b->store.seed ^ ((uint64_t)prefix->link.hash << 32 | id));
+	return (uint32_t)dsf_mix(b->store.seed ^ ((uint64_t)prefix_hash << 32 | id));
+}
+
+void bgp_rib_expect(const struct bgp_peer *p, const struct bgp_nlri *nlri)
+{
+	uint32_t hash = hash_prefix(p->bgp, &nlri->key);
+
+	bgp_table_expect(&p->bgp->prefixes, hash);
+	bgp_table_expect(&p->paths, hash_path(p->bgp, hash, nlri->path_id));
 }
 
 static struct bgp_path *find_path(
 	const struct bgp_peer *p, const struct bgp_prefix *prefix, uint32_t id)
 {
-	struct bgp_link *link = bgp_table_first(&p->paths, hash_path(p->bgp, prefix, id));
+	struct bgp_link *link =
+		bgp_table_first(&p->paths, hash_path(p->bgp, prefix->link.hash, id));
 
 	while (link != NULL && (link->id != id || path_of(link)->prefix != prefix))
 		link = bgp_table_again(link);
@@ -146,7 +155,7 @@ static struct bgp_path *make_path(struct bgp_peer *p, struct bgp_prefix *prefix,
 	if (p->free == NULL && !make_slab(p))
 		return NULL;
 	path = p->free;
-	path->link.hash = hash_path(p->bgp, prefix, id);
+	path->link.hash = hash_path(p->bgp, prefix->link.hash, id);
 	path->link.id = id;
 	if (!bgp_table_add(&p->paths, &path->link)) {
 		free_slabs(p); /* its first path, or there would be buckets */

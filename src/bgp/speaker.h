@@ -181,6 +181,9 @@ static inline bool bgp_is_own(const struct bgp_peer *p)
 int bgp_rib_add(struct bgp_peer *p, const struct bgp_nlri *nlri, struct bgp_bundle *bundle,
 	dsf_instant now);
 
+/* A prefix that will be added or removed soon. */
+void bgp_rib_expect(const struct bgp_peer *p, const struct bgp_nlri *nlri);
+
 /* Nothing happens when there is none. */
 void bgp_rib_remove(struct bgp_peer *p, const struct bgp_nlri *nlri, dsf_instant now);
 

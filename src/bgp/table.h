@@ -28,6 +28,13 @@ static inline void bgp_table_init(struct bgp_table *t, const struct dsf_memory *
 	*t = (struct bgp_table){ .memory = memory };
 }
 
+/* A hash that will soon be looked for: its place comes into the cache meanwhile. */
+static inline void bgp_table_expect(const struct bgp_table *t, uint32_t hash)
+{
+	if (t->buckets_count > 0)
+		__builtin_prefetch(&t->buckets[hash & (t->buckets_count - 1)]);
+}
+
 /* The first entry with that hash, and the next one after it; NULL when there is none. */
 struct bgp_link *bgp_table_first(const struct bgp_table *t, uint32_t hash);
 struct bgp_link *bgp_table_again(const struct bgp_link *link);
