@@ -161,7 +161,8 @@ static void write_prefix(struct dsf_writer *w, unsigned prefix, unsigned path)
 /* One UPDATE with prefixes from first on; returns the one behind the last. */
 static unsigned encode_one(struct stream *s, unsigned first, unsigned path, bool withdraw)
 {
-	uint8_t *message = room(s, MESSAGE_MAX), *size;
+	uint8_t message[MESSAGE_MAX], *size;
+	size_t length;
 	struct dsf_writer w = { message + 23, message + MESSAGE_MAX, false };
 	unsigned most = paths > 0 ? WITH_IDS : PER_UPDATE, i = first;
 
@@ -179,13 +180,15 @@ static unsigned encode_one(struct stream *s, unsigned first, unsigned path, bool
 		write_prefix(&w, i, path);
 	dsf_store_be16(size, (uint16_t)(w.at - size - 2));
 	memset(message, 0xff, 16);
-	dsf_store_be16(message + 16, (uint16_t)(w.at - message));
+	length = (size_t)(w.at - message);
+	dsf_store_be16(message + 16, (uint16_t)length);
 	message[18] = 2;
 	dsf_store_be16(message + 19, 0);
-	dsf_store_be16(message + 21, (uint16_t)(w.at - message - 23));
+	dsf_store_be16(message + 21, (uint16_t)(length - 23));
 	if (w.failed)
 		abort();
-	s->size += (size_t)(w.at - message);
+	memcpy(room(s, length), message, length);
+	s->size += length;
 	return i;
 }
 
