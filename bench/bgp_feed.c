@@ -151,11 +151,11 @@ static void write_hop(struct dsf_writer *w, unsigned path)
 
 static void write_prefix(struct dsf_writer *w, unsigned prefix, unsigned path)
 {
-	if (paths > 0)
-		dsf_writer_be(w, path, 4);
-	dsf_writer_be(w, 48, 1);
-	dsf_writer_be(w, 0x2a00u, 2);
-	dsf_writer_be(w, prefix, 4);
+	uint8_t bytes[11] = { [4] = 48, [5] = 0x2a }; /* path id, length, 2a00::/16 and a number */
+
+	dsf_store_be32(bytes, path);
+	dsf_store_be32(bytes + 7, prefix);
+	dsf_writer_bytes(w, paths > 0 ? bytes : bytes + 4, paths > 0 ? 11 : 7);
 }
 
 /* One UPDATE with prefixes from first on; returns the one behind the last. */
