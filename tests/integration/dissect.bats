@@ -76,3 +76,36 @@ fsdb() {
 		1 03
 	END
 }
+
+# reach FLAGS-AND-SWITCHES BITMAPS : a train of one reachability cell about switches from 64 on
+reach() {
+	local payload="0040 $1 $2" size
+	size=$(printf '%02x' $(($(tr -d ' ' <<<"$payload" | wc -c) / 2)))
+	xxd -r -p <<-END | od -Ax -tx1 -v | text2pcap -q - "$file"
+		020000000001 020000000002 88b5 01 01 0001 00$(printf '%02x' $((32 + 0x$size)))
+		0005 0000 0000000000000000
+		04 00 00$size 00$size 0005 0000 00 00 00000000 00000000 000000000000000000000000 $payload
+	END
+}
+
+cells() {
+	tshark -X "lua_script:$DSF_SOURCE/scripts/wireshark/dsf.lua" -r "$file" "$@" \
+		2>"$BATS_TEST_TMPDIR/tshark"
+}
+
+@test "DSF: what a reachability cell tells, withholds and is a last resort for" {
+	reach 0009 '0101'
+	[ "$(cells -T fields -e dsf.reach.switch -e dsf.reach.withheld -e dsf.reach.resort)" = $'64,72\t\t' ]
+	reach 6009 '0101 0200 0400'
+	[ "$(cells -T fields -e dsf.reach.switch -e dsf.reach.withheld -e dsf.reach.resort)" = $'64,72\t65\t66' ]
+	[ -z "$(cells -Y 'dsf.malformed || _ws.malformed || _ws.lua.error')" ]
+	reach a009 '0000 0401'
+	cells -V | grep -q 'drained, 0 switches reached, 2 by last resort'
+	[ -z "$(cells -Y 'dsf.malformed || _ws.malformed || _ws.lua.error')" ]
+	for wrong in '0009 01' '2009 010101' '0009 010101'; do
+		# shellcheck disable=SC2086
+		reach $wrong
+		echo "$wrong"
+		[ -n "$(cells -Y dsf.malformed)" ]
+	done
+}
