@@ -37,6 +37,7 @@ const char *uring_drop_name(enum uring_drop drop)
 	case URING_DROP_SEGMENTS: return "segments";
 	case URING_DROP_OVERSIZE: return "oversize";
 	case URING_DROP_AHEAD: return "ahead";
+	case URING_DROP_LATE: return "late";
 	case URING_DROP_COUNT: break;
 	}
 	return "";

@@ -4,7 +4,8 @@
  * Lateness is the instant at which something was handled minus the instant at which it was due, in
  * fabric time, for every train or packet received and every deadline. Emulator drops are what the
  * modelled network would not have lost: full socket buffers, failed sends, TUN overruns, frames
- * that nobody could have sent in the model. They are never mixed with modelled losses.
+ * that nobody could have sent in the model, and frames that a sender who got no processor sent so
+ * late that what waited for them may have given them up. They are never mixed with modelled losses.
  *
  * A process that was stopped (SIGSTOP: `node freeze`, the gray failure) and goes on is late with
  * all that came meanwhile, and has lost what found no room. That is the failure and not the
@@ -25,6 +26,7 @@ enum uring_drop {
 	URING_DROP_SEGMENTS, /* a frame of many segments: offloads of the peer are wrong */
 	URING_DROP_OVERSIZE, /* a frame larger than the port's buffers */
 	URING_DROP_AHEAD,    /* a train that departs when none of its peer's can */
+	URING_DROP_LATE,     /* handed to the node, but after its time-outs: as good as lost */
 	URING_DROP_COUNT
 };
 
@@ -46,6 +48,15 @@ static inline void uring_fidelity_late(
 {
 	if (dsf_time_before(f->thawed_at, due))
 		dsf_histogram_add(&f->late, dsf_time_since(due, handled));
+}
+
+/* A frame that was due then is handed to a node that has done what was due by `done`. Frames of one
+ * packet that differ by half a time-out may, with what their links differ by, be one apart. */
+static inline void uring_fidelity_behind(
+	struct uring_fidelity *f, dsf_instant due, dsf_instant done, uint64_t timeout_ns)
+{
+	if (dsf_time_before(f->thawed_at, due) && dsf_time_since(due, done) >= timeout_ns / 2)
+		f->drops[URING_DROP_LATE]++;
 }
 
 /* Makes the process notice that it goes on after a stop. 0 or -errno. */

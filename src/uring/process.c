@@ -112,6 +112,7 @@ static bool handle_next(struct uring_process *p)
 	/* At one instant deadlines come before inputs, as in the simulator. */
 	if (dsf_time_before(frame_at, deadline)) {
 		uring_fidelity_late(&p->fidelity, frame_at, p->clock.last);
+		uring_fidelity_behind(&p->fidelity, frame_at, p->now, p->timeout_ns);
 		p->now = dsf_time_max(p->now, frame_at);
 		handle_frame(p, uring_hold_pop(&p->hold));
 		return true;

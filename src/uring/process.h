@@ -57,6 +57,7 @@ struct uring_process {
 	struct uring_fidelity fidelity;
 	struct node *node;
 	dsf_instant now;               /* what the node was told last */
+	uint64_t timeout_ns;           /* the least that the node waits for a frame */
 	uint64_t gap_ns;               /* least wall time between two turns that had work */
 	uint64_t worked_at;            /* wall time of the last such turn */
 	bool rearm;                    /* some receive has ended and waits to be started again */

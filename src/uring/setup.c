@@ -23,6 +23,9 @@
 #define OTHER_FILES        2u /* than ports: the TUN device, the control socket */
 #define NS_PER_100_MS      (100 * NS_PER_MS)
 
+/* DESIGN: of reassembly and of MetaRoCE's probes. */
+#define LEAST_TIMEOUT_WALL_NS (3 * NS_PER_100_MS)
+
 enum buffer_group { GROUP_TRAINS, GROUP_PACKETS, GROUP_STREAMS };
 
 /* A peer that holds what it sends for the link's delay. */
@@ -220,9 +223,9 @@ static int open_node(struct uring_process *p)
 		.promised = !p->config.sessions,
 		/* Noise of a live machine must not look like silence or loss. */
 		.reach_refresh_min_ns = URING_REFRESH_MIN_WALL_NS / dilation,
-		.reassembly_min_ns = 3 * NS_PER_100_MS / dilation,
+		.reassembly_min_ns = LEAST_TIMEOUT_WALL_NS / dilation,
 		.watchdog_min_ns = NS_PER_S / dilation,
-		.probe_min_ns = 3 * NS_PER_100_MS / dilation,
+		.probe_min_ns = LEAST_TIMEOUT_WALL_NS / dilation,
 		/* Five wake-ups are a loop; thin flows pay it once. */
 		.credit_retry_min_ns = 10 * NS_PER_MS / dilation,
 		.credit_age_min_ns = NS_PER_100_MS / dilation,
@@ -323,6 +326,7 @@ static void init(struct uring_process *p, const struct uring_node_config *config
 		p->guards[i] = -1;
 	uring_clock_init(&p->clock, config->epoch_ns, config->topo->time_dilation);
 	uring_hold_init(&p->hold, &topo_memory);
+	p->timeout_ns = LEAST_TIMEOUT_WALL_NS / p->topo->time_dilation;
 	p->gap_ns = config->starting ? 0 : coalescing_gap(p);
 }
 

@@ -208,6 +208,45 @@ static void test_frozen(void)
 	uring_setup_close(&process);
 }
 
+/* A frame that comes when the node has long done what was due after it is as good as lost, and told
+ * as such; it isn't if this process was stopped meanwhile. */
+static void test_behind(void)
+{
+	static const struct {
+		uint64_t behind_ns;
+		bool stopped;
+		unsigned drops;
+	} cases[] = { { 0, false, 0 }, { 100 * NS_PER_MS, false, 0 }, { 160 * NS_PER_MS, false, 1 },
+		{ 200 * NS_PER_MS, false, 2 }, { 200 * NS_PER_MS, true, 2 } };
+	uint8_t frame[FAKE_FRAME_MAX];
+	int in;
+
+	if (!TAP_OK(start(TOPO_ROLE_FDSW, "ff", 500, 1), "behind: starts"))
+		return;
+	in = packet_socket("q0", FABRIC_ETHERTYPE);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		dsf_instant now;
+
+		turn_for_ms(250); /* frames of a host are due in order */
+		now = uring_process_catch_up(&process);
+		if (cases[i].stopped)
+			raise(SIGCONT);
+		make_train(frame, 256, (dsf_instant){ now.ns - cases[i].behind_ns }, 1);
+		send(in, frame, 256, 0);
+		fake->frames = 0;
+		for (unsigned turns = 0; turns < 5000 && fake->frames == 0; turns++)
+			uring_process_turn(&process);
+		TAP_OK(fake->frames == 1 &&
+				process.fidelity.drops[URING_DROP_LATE] == cases[i].drops,
+			"behind: by %" PRIu64 " ms%s: handed on, %" PRIu64 " called lost",
+			(uint64_t)(cases[i].behind_ns / NS_PER_MS),
+			cases[i].stopped ? ", stopped" : "",
+			process.fidelity.drops[URING_DROP_LATE]);
+	}
+	close(in);
+	uring_setup_close(&process);
+}
+
 #define AHEAD_NS (200 * NS_PER_MS)
 
 /* When the node gets a train that leaves a little ahead: as long after that. A machine so slow that
@@ -271,6 +310,7 @@ int main(void)
 	test_order();
 	test_sending();
 	test_frozen();
+	test_behind();
 	test_starting();
 	remove_pairs(4);
 	return TAP_DONE();
