@@ -201,6 +201,7 @@ libnode_la_SOURCES += src/node/routing_state.h
 libnode_la_SOURCES += src/node/routing_stream.c
 libnode_la_SOURCES += src/node/routing_view.c
 libnode_la_SOURCES += src/node/sessions.c
+libnode_la_SOURCES += src/node/skew.c src/node/skew.h
 
 noinst_LTLIBRARIES += libview.la
 libview_la_SOURCES =
@@ -211,6 +212,7 @@ libview_la_SOURCES += src/view/read.c src/view/read.h
 libview_la_SOURCES += src/view/report.c src/view/report.h
 libview_la_SOURCES += src/view/rows.c src/view/rows.h
 libview_la_SOURCES += src/view/show.c src/view/show.h
+libview_la_SOURCES += src/view/skew.c src/view/skew.h
 libview_la_SOURCES += src/view/table.c src/view/table.h
 
 noinst_LTLIBRARIES += libsim.la

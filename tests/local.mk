@@ -97,6 +97,7 @@ UNIT_TESTS += tests/unit/node_report
 UNIT_TESTS += tests/unit/node_drill
 UNIT_TESTS += tests/unit/node_router
 UNIT_TESTS += tests/unit/node_routing
+UNIT_TESTS += tests/unit/node_skew
 UNIT_TESTS += tests/unit/node_switch
 
 # view

@@ -16,8 +16,10 @@
 #include "node/report.h"
 #include "topo/memory.h"
 #include "view/json.h"
+#include "view/read.h"
 #include "view/report.h"
 #include "view/rows.h"
+#include "view/skew.h"
 
 #define MARGIN_WALL_NS                                                                             \
 	(200 * NS_PER_MS) /* from the command to the start: every host has it by then */
@@ -44,6 +46,7 @@ struct session {
 	struct cli_workload workload;
 	struct node_report *report;
 	uint64_t drops_before, drops;
+	struct node_skew_meter before, after;
 	cJSON *fidelity;
 	bool sent_told;
 	bool silent; /* a host of the workload that isn't dead didn't answer last time */
@@ -145,6 +148,24 @@ static bool count_drops(struct session *s, uint64_t *drops)
 	return rows != NULL;
 }
 
+/* What has left every port by now. */
+static bool read_meter(struct session *s, struct node_skew_meter *m)
+{
+	struct view_read *read = malloc(sizeof(*read));
+	cJSON *rows = NULL;
+
+	if (read == NULL || node_skew_open(m, s->topo, &topo_memory) < 0)
+		log_err("out of memory");
+	else
+		rows = ask(s, "null", "{\"op\":\"view\",\"query\":\"port\"}", false);
+	for (const cJSON *row = rows != NULL ? rows->child : NULL; row != NULL; row = row->next)
+		if (view_read_row(s->topo, row, NODE_QUERY_PORT, read) == 0)
+			node_skew_read(m, &read->row);
+	free(read);
+	cJSON_Delete(rows);
+	return rows != NULL;
+}
+
 /* Fabric time of the lab: the latest of its hosts' clocks. */
 static bool fabric_now(struct session *s, uint64_t *now_ns)
 {
@@ -167,6 +188,7 @@ static bool start(struct session *s)
 
 	/* What a killed run left: nobody else runs one, the lock is ours. */
 	if (!tell(s, "\"host\"", STOP, false) || !count_drops(s, &s->drops_before) ||
+		!read_meter(s, &s->before) ||
 		!tell(s, "null", "{\"op\":\"fidelity\",\"reset\":true}", false) ||
 		!fabric_now(s, &now_ns))
 		return false;
@@ -317,7 +339,7 @@ static bool judge(struct session *s)
 		s->fidelity = fidelity_json(f, s->topo);
 	cJSON_Delete(answers);
 	free(f);
-	if (s->fidelity == NULL || !count_drops(s, &drops))
+	if (s->fidelity == NULL || !count_drops(s, &drops) || !read_meter(s, &s->after))
 		return false;
 	s->drops = drops - s->drops_before;
 	return true;
@@ -330,7 +352,7 @@ static int print(struct session *s)
 	char *text;
 	int code;
 
-	if (result == NULL ||
+	if (result == NULL || !view_skew_add(result, &s->before, &s->after) ||
 		!cJSON_ReplaceItemInObjectCaseSensitive(result, "fidelity", s->fidelity)) {
 		cJSON_Delete(result);
 		log_err("out of memory");
@@ -369,6 +391,8 @@ static int run_in_lab(struct session *s)
 		node_report_close(s->report);
 	free(s->report);
 	cJSON_Delete(s->fidelity);
+	node_skew_close(&s->before);
+	node_skew_close(&s->after);
 	return code;
 }
 

@@ -16,6 +16,7 @@
 #include "view/report.h"
 #include "view/rows.h"
 #include "view/show.h"
+#include "view/skew.h"
 
 #define CONVERGE_NS    NS_PER_S        /* fabric time; a fabric takes microseconds */
 #define LIMIT_NS       (10 * NS_PER_S) /* of one workload */
@@ -78,6 +79,7 @@ static bool run_workload(struct session *s, const char *command)
 	struct cli_workload w;
 	struct node_report *r = calloc(1, sizeof(*r));
 	struct view_fidelity fidelity = { .valid = true }; /* nothing is late here */
+	struct node_skew_meter before = { 0 }, after = { 0 };
 	uint64_t drops = 0;
 	cJSON *result = NULL;
 	char *text = NULL;
@@ -90,18 +92,28 @@ static bool run_workload(struct session *s, const char *command)
 	}
 	err = node_report_init(r, s->topo, &w.spec, &topo_memory);
 	if (err == 0)
+		err = node_skew_open(&before, s->topo, &topo_memory);
+	if (err == 0)
+		err = node_skew_open(&after, s->topo, &topo_memory);
+	if (err == 0) {
+		sim_view(s->sim, TOPO_NONE, NODE_QUERY_PORT, TOPO_NONE, node_skew_read, &before);
 		err = sim_run_workload(s->sim, s->topo, &w.spec, s->limit_ns, r, &drops);
+		sim_view(s->sim, TOPO_NONE, NODE_QUERY_PORT, TOPO_NONE, node_skew_read, &after);
+	}
 	if (err < 0)
 		log_err("sim: %s: %s", command, log_text(err));
 	else
 		result = view_report_json(r, drops, &fidelity);
-	if (result != NULL && view_json_add(result, "trace_hash", hash_value(sim_hash(s->sim))))
+	if (result != NULL && view_skew_add(result, &before, &after) &&
+		view_json_add(result, "trace_hash", hash_value(sim_hash(s->sim))))
 		text = view_report_text(result);
 	if (err == 0 && !r->verified)
 		s->code = CLI_FAILED;
 	if (err == 0 && !node_report_done(r))
 		log_err("sim: %s: not done after %llu us of fabric time", command,
 			(unsigned long long)(s->limit_ns / NS_PER_US));
+	node_skew_close(&before);
+	node_skew_close(&after);
 	node_report_close(r);
 	free(r);
 	cli_workload_free(&w);

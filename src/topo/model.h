@@ -332,7 +332,17 @@ static inline uint32_t topo_fsdb_peers(const struct topo *t, const struct topo_n
 uint64_t topo_fsdb_sessions(const struct topo *t);
 
 /* Of a hyperport, by what stands for it, all members come to. 0: unlimited. */
-uint64_t topo_port_rate(const struct topo *t, const struct topo_port *p);
+static inline uint64_t topo_port_rate(const struct topo *t, const struct topo_port *p)
+{
+	const struct topo_node *n = &t->nodes[p->node];
+	uint64_t rate = t->links[p->link].rate_bps, members = 0;
+
+	if (p->hyperport == TOPO_NONE)
+		return rate;
+	for (uint32_t i = 0; i < n->ports_count; i++)
+		members += topo_node_port(t, n, i)->hyperport == p->hyperport;
+	return members * rate; /* they are alike */
+}
 
 const char *topo_role_name(enum topo_role role);
 const char *topo_link_kind_name(enum topo_link_kind kind);

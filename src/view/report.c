@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/bitset.h"
+#include "node/skew.h"
 #include "view/json.h"
 #include "workload/pattern.h"
 
@@ -154,6 +155,25 @@ static double share(const cJSON *report, const char *key)
 	return bytes > 0 ? 100 * number(report, key) / bytes : 0;
 }
 
+/* The busiest link of each tier beside the mean, where the report says so. */
+static int print_skew(char *text, size_t cap, const cJSON *report)
+{
+	int size = 0;
+
+	for (uint32_t i = 0; i < NODE_SKEW_TIERS; i++) {
+		const struct node_skew_tier *tier = node_skew_tier(i);
+		const cJSON *skew = cJSON_GetObjectItemCaseSensitive(report, tier->key);
+
+		if (cJSON_IsNumber(skew))
+			size += snprintf(text + size, cap - (size_t)size, "%s%s %.3f",
+				size == 0 ? "skew        " : ", ", tier->name, skew->valuedouble);
+	}
+	if (size > 0)
+		size += snprintf(
+			text + size, cap - (size_t)size, " (busiest link over the mean)\n");
+	return size;
+}
+
 static int print_fidelity(char *text, size_t cap, const cJSON *f)
 {
 	uint64_t suggested = view_json_u64(f, "suggested_time_dilation");
@@ -204,6 +224,8 @@ char *view_report_text(const cJSON *report)
 		number(fct, "p50") / 1e3, number(fct, "p99") / 1e3, number(fct, "max") / 1e3,
 		view_json_u64(report, "network_drops"), view_json_u64(report, "retransmits"),
 		view_json_u64(report, "ecn_marks"));
+	if (size > 0 && size < TEXT_MAX / 2)
+		size += print_skew(text + size, TEXT_MAX - (size_t)size, report);
 	if (size > 0 && size < TEXT_MAX)
 		print_fidelity(text + size, TEXT_MAX - (size_t)size,
 			cJSON_GetObjectItemCaseSensitive(report, "fidelity"));
