@@ -35,6 +35,12 @@ static uint16_t *row_of(const struct picture *p, uint32_t port)
 	return p->distances + (size_t)port * p->t->nodes_count;
 }
 
+/* No building is a way to another: what comes down to an EDSW from the super spine ends there. */
+static bool ends_at(enum topo_role from, enum topo_role at)
+{
+	return from == TOPO_ROLE_SSW && at == TOPO_ROLE_EDSW;
+}
+
 /* Breadth first from a neighbour, never through ourselves. */
 static void measure(const struct picture *p, uint32_t from, uint16_t *distances)
 {
@@ -43,7 +49,8 @@ static void measure(const struct picture *p, uint32_t from, uint16_t *distances)
 
 	memset(distances, 0xff, t->nodes_count * sizeof(*distances));
 	distances[from] = 0;
-	p->queue[last++] = from;
+	if (!ends_at(p->self->role, t->nodes[from].role))
+		p->queue[last++] = from;
 	while (first < last) {
 		uint32_t node = p->queue[first++];
 		const struct topo_node *n = &t->nodes[node];
@@ -58,7 +65,8 @@ static void measure(const struct picture *p, uint32_t from, uint16_t *distances)
 				!goes_on(n->role, other->role))
 				continue;
 			distances[next] = (uint16_t)(distances[node] + 1);
-			p->queue[last++] = next;
+			if (!ends_at(n->role, other->role))
+				p->queue[last++] = next;
 		}
 	}
 }

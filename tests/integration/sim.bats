@@ -228,3 +228,7 @@ senders=b0-z0-h0:gpu0,b0-z0-h0:gpu1,b0-z0-h2:gpu0,b0-z0-h2:gpu1
 	check "$(sim "$mini" --drain b0-z0-p0-fdsw0)" '.converged_ns > 0 and .converged_ns < 500000'
 	check "$(sim "$mini")" '.converged_ns == null'
 }
+
+@test "a super spine switch that only one building has waits for no route to the other" {
+	check "$(sim "$DSF_SOURCE/tests/topologies/halves.json")" '.ready'
+}

@@ -65,10 +65,10 @@ loopback() {
 
 @test "kernel TCP between switches by the host port" {
 	head -c 500000 /dev/urandom >"$BATS_TEST_TMPDIR/in"
-	on b0-z0-p0-rdsw3 timeout 60 socat -u TCP6-LISTEN:179,reuseaddr \
+	on b0-z0-p0-rdsw3 timeout 60 socat -u TCP6-LISTEN:7000,reuseaddr \
 		CREATE:"$BATS_TEST_TMPDIR/out" &
 	on b0-z0-p0-rdsw0 timeout 60 socat -u FILE:"$BATS_TEST_TMPDIR/in" \
-		"TCP6:[$(loopback b0-z0-p0-rdsw3)]:179,retry=50,interval=0.2"
+		"TCP6:[$(loopback b0-z0-p0-rdsw3)]:7000,retry=50,interval=0.2"
 	wait
 	cmp "$BATS_TEST_TMPDIR/in" "$BATS_TEST_TMPDIR/out"
 }
