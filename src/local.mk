@@ -17,6 +17,7 @@ libbase_la_SOURCES += src/base/rng.c src/base/rng.h
 libbase_la_SOURCES += src/base/time.h
 libbase_la_SOURCES += src/base/trace.c src/base/trace.h
 libbase_la_SOURCES += src/base/units.c src/base/units.h
+libbase_la_SOURCES += src/base/utf8.c src/base/utf8.h
 
 noinst_LTLIBRARIES += libfabric.la
 libfabric_la_SOURCES =

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include "base/cursor.h"
 #include "base/err.h"
+#include "base/utf8.h"
 
 #define MARKER_SIZE 16u
 
@@ -309,38 +310,13 @@ void bgp_wire_notification_decode(const uint8_t *body, size_t size, struct bgp_n
 	(void)bgp_wire_refuse(n, code, subcode, in.at, dsf_cursor_left(&in));
 }
 
-/* Octets of the character at text, 0 when it isn't UTF-8 (RFC 3629 4) or ends too early. */
-static unsigned utf8_size(const uint8_t *text, size_t size)
-{
-	uint32_t value = text[0];
-	unsigned count = value < 0x80   ? 1
-			 : value < 0xc2 ? 0
-			 : value < 0xe0 ? 2
-			 : value < 0xf0 ? 3
-					: 4;
-
-	if (value > 0xf4 || count == 0 || count > size)
-		return 0;
-	if (count > 1)
-		value &= 0x7fu >> count;
-	for (unsigned i = 1; i < count; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		value = value << 6 | (text[i] & 0x3fu);
-	}
-	if ((count == 3 && (value < 0x800 || value >> 11 == 0x1b)) ||
-		(count == 4 && (value < 0x10000 || value > 0x10ffff)))
-		return 0;
-	return count;
-}
-
 void bgp_wire_text_set(struct bgp_notification *n, const char *text)
 {
 	const uint8_t *bytes = (const uint8_t *)text;
 	size_t size = strlen(text), used = 0;
 
 	while (used < size) {
-		unsigned count = utf8_size(bytes + used, size - used);
+		unsigned count = dsf_utf8_size(bytes + used, size - used);
 
 		if (count == 0 || used + count > BGP_TEXT_MAX)
 			break;
@@ -363,7 +339,7 @@ bool bgp_wire_text(const struct bgp_notification *n, char *text)
 	if (n->size < 2 || n->data[0] != n->size - 1)
 		return false;
 	for (size_t used = 0; used < n->data[0]; used += count) {
-		count = utf8_size(bytes + used, n->data[0] - used);
+		count = dsf_utf8_size(bytes + used, n->data[0] - used);
 		if (count == 0 || bytes[used] < 0x20 || bytes[used] == 0x7f)
 			return false;
 	}

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/utf8.h"
 #include "cli/supervisor.h"
 
 /*
@@ -62,6 +63,23 @@ void supervisor_log(struct supervisor *s, const char *format, ...)
 	append(s, "supervisor", &s->log_bytes, text, strlen(text));
 }
 
+/* Strangers' bytes as a JSON string and a terminal may have them: one that is a control character
+ * or no UTF-8 becomes a question mark. */
+static void copy_plain(char *to, const char *from, size_t size)
+{
+	const uint8_t *bytes = (const uint8_t *)from;
+	unsigned count;
+
+	memset(to, '?', size);
+	to[size] = '\0';
+	for (size_t i = 0; i < size; i += count > 0 ? count : 1) {
+		count = dsf_utf8_size(bytes + i, size - i);
+		if (bytes[i] >= 0x20 && bytes[i] != 0x7f &&
+			!(bytes[i] == 0xc2 && count == 2 && bytes[i + 1] < 0xa0))
+			memcpy(to + i, from + i, count);
+	}
+}
+
 static void remember_line(struct supervisor_node *n, const char *text, size_t size)
 {
 	size_t end = size, start;
@@ -75,8 +93,7 @@ static void remember_line(struct supervisor_node *n, const char *text, size_t si
 		end = start + sizeof(n->last_line) - 1;
 	if (end == start)
 		return;
-	memcpy(n->last_line, text + start, end - start);
-	n->last_line[end - start] = '\0';
+	copy_plain(n->last_line, text + start, end - start);
 }
 
 void supervisor_log_node(struct supervisor_node *n, const char *text, size_t size)

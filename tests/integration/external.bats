@@ -167,6 +167,16 @@ sleeps_are()
 	dsf status "$LAB"
 }
 
+@test "what a command said last is text in every answer, whatever its bytes were" {
+	run dsf up "$(lab_with sh -c 'printf "\\377\\033[31m\\302\\233\\303\\244\\303\\n"; exit 3')" --name "$LAB"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"code 3: ??[31m??ä?" ]]
+	dsf up "$(lab_with sh -c 'printf "\\377\\033[31m\\302\\233\\303\\244\\303\\n"; sleep 1; exit 3')" --name "$LAB"
+	wait_until 10 field_is router state exited
+	dsf status "$LAB" --json | iconv -f UTF-8 -t UTF-8 >"$BATS_TEST_TMPDIR/status"
+	jq -e 'any(.nodes[]; .why == "code 3: ??[31m??ä?")' "$BATS_TEST_TMPDIR/status"
+}
+
 @test "a command killed from outside: what it left behind ends too" {
 	dsf up "$EXTERNAL" --name "$LAB"
 	kill -9 "$(node_pid "$LAB" router)"
