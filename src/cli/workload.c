@@ -1,5 +1,7 @@
 #include "cli/workload.h"
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cli/log.h"
@@ -310,6 +312,15 @@ int cli_workload_parse(struct cli_workload *w, const struct topo *t, const char 
 	return status;
 }
 
+/* Digits in a string: nodes read bare numbers as doubles, exact up to 2^53 only. */
+static bool add_digits(cJSON *spec, const char *key, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	return view_json_add_text(spec, key, text);
+}
+
 cJSON *cli_workload_json(const struct workload_spec *w, uint64_t start_ns)
 {
 	cJSON *spec = cJSON_CreateObject(), *flows = cJSON_CreateArray();
@@ -321,18 +332,18 @@ cJSON *cli_workload_json(const struct workload_spec *w, uint64_t start_ns)
 		made = view_json_append(flows, cJSON_CreateDoubleArray(pair, 2));
 	}
 	made = made && view_json_add_text(spec, "kind", workload_kind_name(w->kind)) &&
-	       view_json_add_u64(spec, "size_bytes", w->size_bytes) &&
+	       add_digits(spec, "size_bytes", w->size_bytes) &&
 	       view_json_add_u64(spec, "iterations", w->iterations) &&
-	       view_json_add_u64(spec, "rate_bps", w->rate_bps) &&
+	       add_digits(spec, "rate_bps", w->rate_bps) &&
 	       view_json_add_u64(spec, "dscp", w->dscp) &&
-	       view_json_add_u64(spec, "seed", w->seed) &&
-	       view_json_add_u64(spec, "start_at_ns", start_ns + w->start_at.ns) &&
+	       add_digits(spec, "seed", w->seed) &&
+	       add_digits(spec, "start_at_ns", start_ns + w->start_at.ns) &&
 	       view_json_add(spec, "plane",
 		       w->plane == UINT32_MAX ? cJSON_CreateNull() : cJSON_CreateNumber(w->plane));
 	if (made && dsf_time_is_never(w->stop_at))
 		made = view_json_add(spec, "stop_at_ns", cJSON_CreateNull());
 	else if (made)
-		made = view_json_add_u64(spec, "stop_at_ns", start_ns + w->stop_at.ns);
+		made = add_digits(spec, "stop_at_ns", start_ns + w->stop_at.ns);
 	if (made && view_json_add(spec, "flows", flows))
 		return spec;
 	if (!made)

@@ -72,6 +72,11 @@ no_fabric_fault()
 	check "$result" '.verified and .messages == .flows * .iterations'
 }
 
+@test "a seed of 63 bits, which a double has no room for" {
+	result=$(lab run write --size 4K --seed 9223372036854775807 --json)
+	check "$result" '.verified'
+}
+
 @test "incast: every byte arrives, the fabric loses nothing" {
 	result=$(lab run incast --size 64K --iterations 4 --json)
 	check "$result" '.verified'
