@@ -267,7 +267,7 @@ tests_interop_conform_LDADD = libbase.la
 # The driver's tests bring a fake node of their own in place of libnode.
 URING_TEST_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 URING_TEST_LDADD = libdsfuring.la libnetns.la libview.la libtopo.la libworkload.la libmetaroce.la \
-	libip.la libfabric.la libbase.la $(CJSON_LIBS) $(URING_LIBS) $(MNL_LIBS)
+	libbgp.la libfsdb.la libip.la libfabric.la libbase.la $(CJSON_LIBS) $(URING_LIBS) $(MNL_LIBS)
 EXTRA_DIST += tests/unit/uring_fake.h tests/unit/uring_net.h tests/integration/helpers/bare-lab \
 	tests/sim/hosts.h tests/sim/metaroce_pipe.h
 tests_unit_uring_control_CPPFLAGS = $(URING_TEST_CPPFLAGS)
