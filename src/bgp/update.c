@@ -1,7 +1,6 @@
 #include "bgp/update.h"
 #include <assert.h>
 #include "base/bitset.h"
-#include "base/err.h"
 
 /* What a wrong attribute costs. */
 enum cost { DISCARD, WITHDRAW };

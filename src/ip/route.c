@@ -23,15 +23,6 @@ static struct key key_of(const struct dsf_ip6 *a, unsigned length)
 	return key;
 }
 
-static struct dsf_ip6 address_of(const struct ip_route_slot *slot)
-{
-	struct dsf_ip6 a;
-
-	dsf_store_be64(a.bytes, slot->high);
-	dsf_store_be64(a.bytes + 8, slot->low);
-	return a;
-}
-
 static uint32_t home(struct key key, uint32_t slots_count)
 {
 	return (uint32_t)dsf_mix(dsf_mix(key.high) ^ key.low) & (slots_count - 1);
@@ -145,20 +136,6 @@ int ip_route_remove(struct ip_route *r, const struct dsf_ip6 *prefix, unsigned l
 	return 0;
 }
 
-int ip_route_get(
-	const struct ip_route *r, const struct dsf_ip6 *prefix, unsigned length, uint32_t *value)
-{
-	const struct ip_route_slot *slot;
-
-	if (length > 128 || r->slots_count[length] == 0)
-		return -DSF_E_NOROUTE;
-	slot = find(r->slots[length], r->slots_count[length], key_of(prefix, length));
-	if (!slot->used)
-		return -DSF_E_NOROUTE;
-	*value = slot->value;
-	return 0;
-}
-
 int ip_route_lookup(const struct ip_route *r, const struct dsf_ip6 *address, uint32_t *value)
 {
 	uint32_t bit = 0;
@@ -174,46 +151,4 @@ int ip_route_lookup(const struct ip_route *r, const struct dsf_ip6 *address, uin
 		}
 	}
 	return -DSF_E_NOROUTE;
-}
-
-static bool is_after(const struct ip_route_slot *slot, struct key key)
-{
-	return slot->high != key.high ? slot->high > key.high : slot->low > key.low;
-}
-
-/* The least prefix of one length that is above key (or any, when key is NULL). */
-static const struct ip_route_slot *least_after(
-	const struct ip_route *r, unsigned length, const struct key *key)
-{
-	const struct ip_route_slot *least = NULL;
-
-	for (uint32_t i = 0; i < r->slots_count[length]; i++) {
-		const struct ip_route_slot *slot = &r->slots[length][i];
-
-		if (slot->used && (key == NULL || is_after(slot, *key)) &&
-			(least == NULL || is_after(least, (struct key){ slot->high, slot->low })))
-			least = slot;
-	}
-	return least;
-}
-
-bool ip_route_next(
-	const struct ip_route *r, struct dsf_ip6 *prefix, unsigned *length, uint32_t *value)
-{
-	const struct ip_route_slot *slot = NULL;
-	unsigned at = *length;
-
-	if (at <= 128) {
-		struct key key = key_of(prefix, at);
-
-		slot = least_after(r, at, &key);
-	}
-	while (slot == NULL && at > 0)
-		slot = least_after(r, --at, NULL);
-	if (slot == NULL)
-		return false;
-	*prefix = address_of(slot);
-	*length = at;
-	*value = slot->value;
-	return true;
 }

@@ -43,16 +43,7 @@ int ip_route_set(struct ip_route *r, const struct dsf_ip6 *prefix, unsigned leng
 /* 0, or -DSF_E_NOROUTE when it isn't there. */
 int ip_route_remove(struct ip_route *r, const struct dsf_ip6 *prefix, unsigned length);
 
-/* The value of just this prefix. 0, or -DSF_E_NOROUTE. */
-int ip_route_get(
-	const struct ip_route *r, const struct dsf_ip6 *prefix, unsigned length, uint32_t *value);
-
 /* The value of the longest prefix that holds address. 0, or -DSF_E_NOROUTE. */
 int ip_route_lookup(const struct ip_route *r, const struct dsf_ip6 *address, uint32_t *value);
-
-/* All prefixes, longest first, within a length in order of the numbers (not fast: for views).
- * length must be 129 at the first call; false at the end. */
-bool ip_route_next(
-	const struct ip_route *r, struct dsf_ip6 *prefix, unsigned *length, uint32_t *value);
 
 #endif

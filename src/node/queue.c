@@ -1,5 +1,4 @@
 #include "node/queue.h"
-#include <assert.h>
 #include "base/err.h"
 #include "node/edge.h"
 

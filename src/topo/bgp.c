@@ -34,13 +34,6 @@ static const struct topo_bgp_neighbor *find_given(
 	return NULL;
 }
 
-const char *topo_bgp_md5(const struct topo *t, uint32_t node, const struct dsf_ip6 *address)
-{
-	const struct topo_bgp_neighbor *g = find_given(t, &t->nodes[node], address);
-
-	return g == NULL || g->md5[0] == '\0' ? NULL : g->md5;
-}
-
 static bool take_given(
 	const struct topo *t, const struct topo_node *n, uint32_t at, struct topo_bgp_peer *peer)
 {

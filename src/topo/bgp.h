@@ -49,7 +49,4 @@ uint32_t topo_bgp_router_id(const struct topo *t, uint32_t node);
 /* Prefix of all addresses of a building in a plane, of length TOPO_BGP_AGGREGATE_LENGTH. */
 struct dsf_ip6 topo_bgp_aggregate(uint32_t plane, uint32_t building);
 
-/* The key of a node's neighbour by its address; NULL: none. */
-const char *topo_bgp_md5(const struct topo *t, uint32_t node, const struct dsf_ip6 *address);
-
 #endif

@@ -8,7 +8,6 @@
 #include "topo/draft.h"
 #include <stdio.h>
 #include <string.h>
-#include "base/err.h"
 
 #define ROLE_BIT(role) (1u << (role))
 

@@ -4,7 +4,6 @@
 #include "topo/draft.h"
 #include <stdlib.h>
 #include <string.h>
-#include "base/err.h"
 
 #define NAME_START "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 #define NAME_REST  NAME_START "._-"

@@ -5,7 +5,6 @@
  */
 #include "topo/draft.h"
 #include <string.h>
-#include "base/err.h"
 #include "base/time.h"
 
 #define KB (1u << 10)

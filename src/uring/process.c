@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/err.h"
 #include "fabric/cell.h"
 #include "uring/log.h"
 #include "uring/request.h"

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/err.h"
 #include "uring/log.h"
 #include "uring/setup.h"
 #include "view/rows.h"
