@@ -185,6 +185,7 @@ FUZZ_TARGETS += tests/fuzz/fsdb_wire
 FUZZ_TARGETS += tests/fuzz/ip_ndp
 FUZZ_TARGETS += tests/fuzz/ip_packet
 FUZZ_TARGETS += tests/fuzz/node_frame
+FUZZ_TARGETS += tests/fuzz/node_router
 FUZZ_TARGETS += tests/fuzz/sim_stream
 FUZZ_TARGETS += tests/fuzz/topo_drill
 FUZZ_TARGETS += tests/fuzz/topo_file
