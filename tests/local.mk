@@ -136,6 +136,7 @@ FABRIC_SIM_SOURCES += tests/sim/generator.c tests/sim/generator.h
 FABRIC_SIM_SOURCES += tests/sim/lab.c tests/sim/lab.h
 SIM_TESTS += tests/sim/bgp
 tests_sim_bgp_SOURCES = tests/sim/bgp.c $(FABRIC_SIM_SOURCES)
+tests_sim_bgp_CPPFLAGS = $(DSF_DRIVER_CPPFLAGS)
 SIM_TESTS += tests/sim/fabric_drain
 tests_sim_fabric_drain_SOURCES = tests/sim/fabric_drain.c $(FABRIC_SIM_SOURCES)
 SIM_TESTS += tests/sim/fabric_cut
