@@ -402,6 +402,8 @@ bool bgp_changed(struct bgp *b, struct bgp_change *change)
 	b->changed_first = prefix->changed_next;
 	if (b->changed_first == NULL)
 		b->changed_last = NULL;
+	else /* most likely it is released next */
+		bgp_table_expect(&b->prefixes, b->changed_first->link.hash);
 	prefix->changed = false;
 	change->prefix = prefix->key;
 	change->hops = prefix->hops == NULL ? NULL : prefix->hops->list;

@@ -12,8 +12,10 @@
  * once for each link of the edge. So what counts is the cost of one path, and that it doesn't grow
  * with the paths of its prefix:
  *
- *   in       a path is found by (peer, prefix, path id) in a table of its peer. Taking it marks the
- *            prefix, nothing else
+ *   in       a path is found by (peer, prefix, path id) in a table of its peer; one path of each
+ *            prefix by the prefix itself, so that plain prefixes are in one table only. Taking it
+ *            marks the prefix, nothing else. Prefixes and paths lie in slabs in order of coming,
+ *            and an UPDATE is looked at ahead: what costs at this size is what isn't in the cache
  *   decide   marked prefixes are decided once for all that came: the first change at once, the next
  *            ones BGP_DECIDE_NS later, or more after a decision over many paths. Paths of a
  *            prefix lie in order of next hop; new ones are merged in, so a decision is a walk over

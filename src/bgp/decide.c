@@ -306,11 +306,12 @@ static void set_hops(struct bgp *b, struct bgp_prefix *prefix, struct bgp_hops *
 	b->changed_last = prefix;
 }
 
-static const struct bgp_nlri *nlri_of(const struct bgp_own *own, struct bgp_nlri *nlri)
+static struct bgp_sought sought_of(const struct bgp *b, const struct bgp_own *own)
 {
-	nlri->key = own->origin.prefix;
-	nlri->path_id = 0;
-	return nlri;
+	struct bgp_sought sought = { .nlri.key = own->origin.prefix };
+
+	bgp_rib_seek(&b->peers[0], &sought);
+	return sought;
 }
 
 /* The attributes of what is ours: nothing but that it is. */
@@ -331,18 +332,18 @@ void bgp_own_check(struct bgp *b, struct bgp_own *own, dsf_instant now)
 {
 	bool wanted = own->origin.enabled && own->contributors >= own->origin.contributors_min;
 	struct bgp_bundle *bundle;
-	struct bgp_nlri nlri;
+	struct bgp_sought sought;
 
 	if (wanted == own->told)
 		return;
+	sought = sought_of(b, own);
 	if (!wanted) {
-		bgp_rib_remove(&b->peers[0], nlri_of(own, &nlri), now);
+		bgp_rib_remove(&b->peers[0], &sought, now);
 		own->told = false;
 		return;
 	}
 	bundle = own_bundle(b);
-	own->told =
-		bundle != NULL && bgp_rib_add(&b->peers[0], nlri_of(own, &nlri), bundle, now) == 0;
+	own->told = bundle != NULL && bgp_rib_add(&b->peers[0], &sought, bundle, now) == 0;
 	if (!own->told) /* memory is short: the next decision tries again */
 		b->decide_at = dsf_time_min(b->decide_at,
 			dsf_time_max(b->undecided_at, dsf_time_after(now, BGP_DECIDE_NS)));

@@ -2,7 +2,7 @@
 #include "base/err.h"
 #include "bgp/speaker.h"
 
-#define AHEAD 8u /* prefixes; ours: about the cache misses that a core waits for at once */
+#define AHEAD 16u /* prefixes; ours: about the cache misses that a core waits for at once, twice */
 
 void bgp_peer_ready(struct bgp_peer *p)
 {
@@ -162,39 +162,51 @@ static bool is_usable(const struct bgp_prefix_key *key)
 struct walk {
 	struct bgp_peer *peer;
 	bool add_path;
-	struct dsf_cursor in, ahead;
+	struct dsf_cursor in;
+	unsigned at, end; /* in the ring, which has room for AHEAD of them */
+	struct bgp_sought ring[AHEAD];
 };
 
 static void look_ahead(struct walk *w)
 {
-	struct bgp_nlri nlri;
+	struct bgp_sought *sought = &w->ring[w->end % AHEAD];
 
-	if (bgp_nlri_decode(&w->ahead, w->add_path, &nlri))
-		bgp_rib_expect(w->peer, &nlri);
+	if (!bgp_nlri_decode(&w->in, w->add_path, &sought->nlri))
+		return;
+	w->end++;
+	bgp_rib_seek(w->peer, sought);
 }
 
-static struct walk walk_of(struct bgp_peer *p, struct bgp_span span, bool add_path)
+static void walk_start(struct walk *w, struct bgp_peer *p, struct bgp_span span, bool add_path)
 {
-	struct walk w = { p, add_path, bgp_span_read(span), bgp_span_read(span) };
-
+	w->peer = p;
+	w->add_path = add_path;
+	w->in = bgp_span_read(span);
+	w->at = w->end = 0;
 	for (unsigned i = 0; i < AHEAD; i++)
-		look_ahead(&w);
-	return w;
+		look_ahead(w);
 }
 
-static bool walk_next(struct walk *w, struct bgp_nlri *nlri)
+/* False at the end. */
+static bool walk_next(struct walk *w, struct bgp_sought *sought)
 {
+	if (w->at == w->end)
+		return false;
+	*sought = w->ring[w->at++ % AHEAD];
 	look_ahead(w);
-	return bgp_nlri_decode(&w->in, w->add_path, nlri);
+	if (w->end - w->at > AHEAD / 2)
+		bgp_rib_near(w->peer, &w->ring[(w->at + AHEAD / 2) % AHEAD]);
+	return true;
 }
 
 static void take_unreach(struct bgp_peer *p, struct bgp_span span, bool add_path, dsf_instant now)
 {
-	struct walk w = walk_of(p, span, add_path);
-	struct bgp_nlri nlri;
+	struct bgp_sought sought;
+	struct walk w;
 
-	while (walk_next(&w, &nlri))
-		bgp_rib_remove(p, &nlri, now);
+	walk_start(&w, p, span, add_path);
+	while (walk_next(&w, &sought))
+		bgp_rib_remove(p, &sought, now);
 }
 
 static struct bgp_bundle *make_bundle(
@@ -215,16 +227,17 @@ static struct bgp_bundle *make_bundle(
 static int take_reach(
 	struct bgp_peer *p, const struct bgp_update *u, bool add_path, dsf_instant now)
 {
-	struct walk w = walk_of(p, u->reach, add_path);
 	const struct bgp_rule *rule = NULL, *last = NULL;
 	struct bgp_bundle *bundle = NULL;
-	struct bgp_nlri nlri;
+	struct bgp_sought sought;
+	struct walk w;
 	int err = 0;
 
-	while (err == 0 && walk_next(&w, &nlri)) {
-		if (!is_usable(&nlri.key) ||
-			!bgp_policy_permits(p->config.import, &nlri.key, &rule)) {
-			bgp_rib_remove(p, &nlri, now);
+	walk_start(&w, p, u->reach, add_path);
+	while (err == 0 && walk_next(&w, &sought)) {
+		if (!is_usable(&sought.nlri.key) ||
+			!bgp_policy_permits(p->config.import, &sought.nlri.key, &rule)) {
+			bgp_rib_remove(p, &sought, now);
 			continue;
 		}
 		if (bundle == NULL || rule != last) {
@@ -234,7 +247,7 @@ static int take_reach(
 			last = rule;
 		}
 		err = bundle == NULL ? -DSF_E_NOMEM
-				     : bgp_rib_add(p, &nlri, bgp_bundle_hold(bundle), now);
+				     : bgp_rib_add(p, &sought, bgp_bundle_hold(bundle), now);
 	}
 	if (bundle != NULL)
 		bgp_bundle_give(&p->bgp->store, bundle);

@@ -12,26 +12,37 @@ struct bgp_peer;
 
 /* A prefix that has paths, or had some that not everybody has been told about. */
 struct bgp_prefix {
-	struct bgp_link link;
+	struct bgp_link link; /* id: place in its slab */
 	struct bgp_prefix_key key;
 	bool dirty, changed;    /* in the list of that name */
 	bool again;             /* memory was short: the next decision looks at every path anew */
 	bool reachable;         /* counts as a contributor */
+	uint32_t outs_count;    /* of paths too, and withdrawals under way */
 	struct bgp_path *paths; /* in order of next hop, as of the last decision */
 	struct bgp_path *arrivals; /* since then, the last one first */
 	struct bgp_path *best;
+	struct bgp_path *lone; /* found here, not in its peer's table; NULL: none */
 	struct bgp_hops *hops; /* held; NULL: unreachable, or ours */
 	struct bgp_out *outs;  /* its announcements in groups without add-path */
-	uint32_t outs_count;   /* of paths too, and withdrawals under way */
 	struct bgp_prefix *dirty_next, *changed_next;
 	struct bgp_prefix *previous, *next; /* in order of coming */
 };
 
+/* Prefixes are made so many at a time: with its header a slab is 4 KB. */
+#define BGP_SLAB_PREFIXES 31u
+
+struct bgp_prefix_slab {
+	struct bgp_prefix_slab *previous, *next; /* in the list of those with room */
+	struct bgp_prefix *free;
+	uint32_t used;
+	struct bgp_prefix prefixes[BGP_SLAB_PREFIXES];
+};
+
 /* A path from a peer. Gone ones (no bundle) wait for the next decision of their prefix. */
 struct bgp_path {
-	struct bgp_link link;  /* in its peer's table; id: the path id that the peer gave it */
-	struct bgp_path *next; /* of the prefix */
-	struct bgp_prefix *prefix;
+	struct bgp_link link;      /* in its peer's table; id: the path id that the peer gave it */
+	struct bgp_path *next;     /* of the prefix */
+	struct bgp_prefix *prefix; /* NULL: a free place */
 	struct bgp_peer *peer;
 	struct bgp_bundle *bundle; /* held; NULL: gone */
 	struct bgp_out *outs;      /* its announcements in groups with add-path */
@@ -105,7 +116,7 @@ struct bgp_peer {
 	struct bgp_table paths;
 	struct bgp_slab *slabs;
 	struct bgp_path *free;
-	uint32_t slots_made;
+	uint32_t slots_made, slots_used;
 	uint32_t paths_count, paths_stale; /* with a bundle */
 	uint64_t bundle_bytes;
 	dsf_instant stale_until; /* DSF_NEVER: nothing is stale */
@@ -134,6 +145,7 @@ struct bgp {
 	struct bgp_config config;
 	struct bgp_store store;
 	struct bgp_table prefixes;
+	struct bgp_prefix_slab *roomy; /* slabs with free places */
 	struct bgp_prefix *first, *last;
 	struct bgp_prefix *dirty_first, *dirty_last;
 	struct bgp_prefix *changed_first, *changed_last;
@@ -176,16 +188,24 @@ static inline bool bgp_is_own(const struct bgp_peer *p)
 
 /* rib.c: paths */
 
+/* A path that is added or removed, and what it is found by. */
+struct bgp_sought {
+	struct bgp_nlri nlri;
+	uint32_t prefix_hash, path_hash;
+};
+
+/* Fills in the hashes. What is looked for comes into the cache by and by: call seek some paths
+ * before it is needed, near when half of them have been dealt with. */
+void bgp_rib_seek(const struct bgp_peer *p, struct bgp_sought *sought);
+void bgp_rib_near(const struct bgp_peer *p, const struct bgp_sought *sought);
+
 /* A path of peer with a bundle, which it holds from now on (the caller's hold is taken over, also
  * on error). 0, -DSF_E_NOMEM, or -DSF_E_FULL: the peer has all the paths that it may have. */
-int bgp_rib_add(struct bgp_peer *p, const struct bgp_nlri *nlri, struct bgp_bundle *bundle,
+int bgp_rib_add(struct bgp_peer *p, const struct bgp_sought *sought, struct bgp_bundle *bundle,
 	dsf_instant now);
 
-/* A prefix that will be added or removed soon. */
-void bgp_rib_expect(const struct bgp_peer *p, const struct bgp_nlri *nlri);
-
 /* Nothing happens when there is none. */
-void bgp_rib_remove(struct bgp_peer *p, const struct bgp_nlri *nlri, dsf_instant now);
+void bgp_rib_remove(struct bgp_peer *p, const struct bgp_sought *sought, dsf_instant now);
 
 /* All paths of a peer, or the stale ones only. */
 void bgp_rib_flush(struct bgp_peer *p, bool stale_only, dsf_instant now);

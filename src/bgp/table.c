@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #define BUCKETS_MIN 16u
+#define AHEAD       16u /* buckets whose entries come into the cache; ours */
 
 struct bgp_link *bgp_table_first(const struct bgp_table *t, uint32_t hash)
 {
@@ -35,6 +36,8 @@ static bool resize(struct bgp_table *t, uint32_t count)
 	for (uint32_t i = 0; i < t->buckets_count; i++) {
 		struct bgp_link *link = t->buckets[i], *next;
 
+		if (i + AHEAD < t->buckets_count)
+			__builtin_prefetch(t->buckets[i + AHEAD]);
 		for (; link != NULL; link = next) {
 			next = link->chain;
 			link->chain = buckets[link->hash & (count - 1)];
@@ -84,20 +87,6 @@ void bgp_table_trim(struct bgp_table *t)
 		count *= 2;
 	if (count < t->buckets_count)
 		(void)resize(t, count);
-}
-
-struct bgp_link *bgp_table_next(const struct bgp_table *t, const struct bgp_link *previous)
-{
-	uint32_t i = 0;
-
-	if (previous != NULL) {
-		if (previous->chain != NULL)
-			return previous->chain;
-		i = (previous->hash & (t->buckets_count - 1)) + 1;
-	}
-	while (i < t->buckets_count && t->buckets[i] == NULL)
-		i++;
-	return i < t->buckets_count ? t->buckets[i] : NULL;
 }
 
 void bgp_table_close(struct bgp_table *t)

@@ -3,7 +3,7 @@
  *
  * For what comes and goes by the hundred thousand and must leave nothing behind: entries are the
  * owner's, the buckets shrink again. The owner chooses hashes (seeded where a peer chooses keys)
- * and compares keys. Iteration follows the hashes; they depend on values and seed only.
+ * and compares keys.
  */
 #ifndef DSF_BGP_TABLE_H
 #define DSF_BGP_TABLE_H
@@ -28,11 +28,18 @@ static inline void bgp_table_init(struct bgp_table *t, const struct dsf_memory *
 	*t = (struct bgp_table){ .memory = memory };
 }
 
-/* A hash that will soon be looked for: its place comes into the cache meanwhile. */
+/* A hash that will soon be looked for: its bucket comes into the cache meanwhile. */
 static inline void bgp_table_expect(const struct bgp_table *t, uint32_t hash)
 {
 	if (t->buckets_count > 0)
 		__builtin_prefetch(&t->buckets[hash & (t->buckets_count - 1)]);
+}
+
+/* Later, when the bucket is there: its first entry comes too. */
+static inline void bgp_table_near(const struct bgp_table *t, uint32_t hash)
+{
+	if (t->buckets_count > 0)
+		__builtin_prefetch(t->buckets[hash & (t->buckets_count - 1)]);
 }
 
 /* The first entry with that hash, and the next one after it; NULL when there is none. */
@@ -42,14 +49,11 @@ struct bgp_link *bgp_table_again(const struct bgp_link *link);
 /* Adds an entry whose hash is set. False: no memory for the first buckets. */
 bool bgp_table_add(struct bgp_table *t, struct bgp_link *link);
 
-/* Takes an entry out; buckets stay, so that this may happen in an iteration. */
+/* Takes an entry out; buckets stay until they are trimmed. */
 void bgp_table_remove(struct bgp_table *t, struct bgp_link *link);
 
 /* Gives buckets back that are no longer needed. */
 void bgp_table_trim(struct bgp_table *t);
-
-/* Every entry once: previous NULL is the first; ask for the next one before removing one. */
-struct bgp_link *bgp_table_next(const struct bgp_table *t, const struct bgp_link *previous);
 
 /* Gives the buckets back. */
 void bgp_table_close(struct bgp_table *t);
