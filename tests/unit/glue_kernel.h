@@ -362,6 +362,7 @@ static void open_process(struct uring_process *p, const struct topo *t, uint32_t
 	p->signal_fd = p->control.fd = -1;
 	uring_clock_init(&p->clock, KERNEL_EPOCH_NS, KERNEL_DILATION);
 	uring_hold_init(&p->hold, &glue_memory.memory);
+	p->timeout_ns = UINT64_MAX; /* nobody is as late as that here */
 	open_ring(&p->loop);
 	open_buffers(p, &p->trains, 0, buffers_max);
 	open_buffers(p, &p->packets, 1, buffers_max);
