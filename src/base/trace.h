@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include "base/time.h"
 
-/* kind, name of the first number, name of the second number */
+/* kind, name of the first number, name of the second number. ROUTE_CHANGED has the upper half of
+ * the prefix, and its length x 2^32 + next hops. */
 #define DSF_EVENT_LIST(X)                                                                          \
 	X(PORT_UP, "port", "")                                                                     \
 	X(PORT_DOWN, "port", "")                                                                   \
@@ -36,7 +37,7 @@
 	X(FSDB_STALE, "destination", "")                                                           \
 	X(BGP_UP, "neighbor", "")                                                                  \
 	X(BGP_DOWN, "neighbor", "")                                                                \
-	X(ROUTE_CHANGED, "prefix", "next_hops")                                                    \
+	X(ROUTE_CHANGED, "prefix", "length_next_hops")                                             \
 	X(PACKET_LOST, "source", "sequence")                                                       \
 	X(VOQ_DROPPED, "system_port", "packets")                                                   \
 	X(WATCHDOG_DROPPED, "system_port", "packets")                                              \

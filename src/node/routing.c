@@ -80,7 +80,7 @@ void node_routing_route(struct node_routing *r, const struct dsf_ip6 *prefix, ui
 
 	node_routing_count(r, prefix, length, hops_count);
 	dsf_trace_emit(r->config.trace, now, DSF_EVENT_ROUTE_CHANGED, r->config.index,
-		dsf_load_be64(key.address.bytes), hops_count);
+		dsf_load_be64(key.address.bytes), (uint64_t)length << 32 | hops_count);
 	if (hops_count == 0) {
 		if (p != NULL)
 			forget_prefix(r, p);

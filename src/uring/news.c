@@ -217,13 +217,14 @@ static void print_neighbor(struct uring_process *p, uint64_t number)
 }
 
 /* The upper half of an address, where prefixes differ. */
-static void print_prefix(struct uring_process *p, uint64_t value)
+static void print_route(struct uring_process *p, const struct dsf_event *event)
 {
 	struct dsf_ip6 prefix = { { 0 } };
 	char text[DSF_IP6_TEXT_MAX];
 
-	dsf_store_be64(prefix.bytes, value);
-	uring_text_print(&p->control.next, ",\"prefix\":\"%s\"", dsf_ip6_text(&prefix, text));
+	dsf_store_be64(prefix.bytes, event->a);
+	uring_text_print(&p->control.next, ",\"prefix\":\"%s/%u\",\"next_hops\":%u",
+		dsf_ip6_text(&prefix, text), (uint32_t)(event->b >> 32), (uint32_t)event->b);
 }
 
 /* The event's numbers; ports, destinations and the like by name. */
@@ -241,8 +242,6 @@ static void print_number(struct uring_process *p, const char *name, uint64_t val
 			p->topo->nodes[p->topo->switch_node[value]].name);
 	else if (strcmp(name, "neighbor") == 0)
 		print_neighbor(p, value);
-	else if (strcmp(name, "prefix") == 0)
-		print_prefix(p, value);
 	else
 		uring_text_print(t, ",\"%s\":%llu", name, (unsigned long long)value);
 }
@@ -259,8 +258,12 @@ static void tell_event(struct uring_process *p, const char *name, const struct d
 		return;
 	}
 	begin_line(p, name, event->at, wall_us(p));
-	print_number(p, dsf_event_number_name(event->kind, 0), event->a);
-	print_number(p, dsf_event_number_name(event->kind, 1), event->b);
+	if (event->kind == DSF_EVENT_ROUTE_CHANGED) {
+		print_route(p, event);
+	} else {
+		print_number(p, dsf_event_number_name(event->kind, 0), event->a);
+		print_number(p, dsf_event_number_name(event->kind, 1), event->b);
+	}
 	end_line(p, start);
 }
 

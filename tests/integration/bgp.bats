@@ -144,5 +144,5 @@ comes() # WHAT CONDITION
 	cat "$events"
 	jq -se 'any(.[]; .event == "bgp_down" and .node == "b0-z0-p0-rdsw1" and
 		.peer_node == "late") and any(.[]; .event == "route_changed" and
-		.prefix == "2001:db8:bbbb::" and .next_hops == 0)' "$events"
+		.prefix == "2001:db8:bbbb::/48" and .next_hops == 0)' "$events"
 }
