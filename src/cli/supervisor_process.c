@@ -117,7 +117,7 @@ static void stop_process(
 
 static void restart_process(const struct supervisor_call *r, struct supervisor_node *n)
 {
-	if (n->pid != 0 && n->state != SUPERVISOR_NODE_FROZEN && !n->ending)
+	if (n->pid != 0 && !n->ending)
 		end_process(n, SIGTERM);
 	start_process(r, n);
 }

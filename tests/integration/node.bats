@@ -111,6 +111,17 @@ flood()
 	wait_until 10 dsf status "$LAB"
 }
 
+@test "restart of a frozen node is a new process, start lets the old one go on" {
+	pid=$(node_pid "$LAB" b0-z0-p0-fdsw0)
+	dsf node freeze b0-z0-p0-fdsw0 --lab "$LAB"
+	dsf node start b0-z0-p0-fdsw0 --lab "$LAB"
+	[ "$(node_pid "$LAB" b0-z0-p0-fdsw0)" = "$pid" ]
+	dsf node freeze b0-z0-p0-fdsw0 --lab "$LAB"
+	dsf node restart b0-z0-p0-fdsw0 --lab "$LAB"
+	wait_until 10 dsf status "$LAB"
+	[ "$(node_pid "$LAB" b0-z0-p0-fdsw0)" != "$pid" ]
+}
+
 @test "restart of a running node is a new process in the same namespace" {
 	pid=$(node_pid "$LAB" b0-z0-p0-fdsw0)
 	space=$(dsf exec b0-z0-p0-fdsw0 --lab "$LAB" -- readlink /proc/self/ns/net)
