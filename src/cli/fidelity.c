@@ -69,12 +69,21 @@ static uint64_t suggest(const struct topo *t, uint64_t late_ns, uint64_t drops)
 	return wanted < TOPO_DILATION_MAX ? wanted : TOPO_DILATION_MAX;
 }
 
+/* The greatest 99th percentile that is still true to the model. */
+static uint64_t allowed_ns(const struct topo *t)
+{
+	uint64_t quantum = fidelity_quantum_ns(t);
+
+	return quantum > t->base_rtt_ns / 10 ? quantum : t->base_rtt_ns / 10;
+}
+
 static cJSON *unknown_json(const struct topo *t)
 {
 	cJSON *object = cJSON_CreateObject();
 
 	cJSON_AddBoolToObject(object, "valid", false);
 	cJSON_AddNullToObject(object, "late_p99_ns");
+	cJSON_AddNumberToObject(object, "allowed_p99_ns", (double)allowed_ns(t));
 	cJSON_AddNumberToObject(object, "quantum_ns", (double)fidelity_quantum_ns(t));
 	cJSON_AddNullToObject(object, "emulator_drops");
 	cJSON_AddNullToObject(object, "suggested_time_dilation");
@@ -83,14 +92,14 @@ static cJSON *unknown_json(const struct topo *t)
 
 static cJSON *known_json(const struct fidelity *f, const struct topo *t)
 {
-	uint64_t late = dsf_histogram_quantile(&f->late, 990), quantum = fidelity_quantum_ns(t);
-	uint64_t allowed = quantum > t->base_rtt_ns / 10 ? quantum : t->base_rtt_ns / 10;
-	bool valid = f->emulator_drops == 0 && late <= allowed;
+	uint64_t late = dsf_histogram_quantile(&f->late, 990);
+	bool valid = f->emulator_drops == 0 && late <= allowed_ns(t);
 	cJSON *object = cJSON_CreateObject();
 
 	cJSON_AddBoolToObject(object, "valid", valid);
 	cJSON_AddNumberToObject(object, "late_p99_ns", (double)late);
-	cJSON_AddNumberToObject(object, "quantum_ns", (double)quantum);
+	cJSON_AddNumberToObject(object, "allowed_p99_ns", (double)allowed_ns(t));
+	cJSON_AddNumberToObject(object, "quantum_ns", (double)fidelity_quantum_ns(t));
 	cJSON_AddNumberToObject(object, "emulator_drops", (double)f->emulator_drops);
 	if (valid)
 		cJSON_AddNullToObject(object, "suggested_time_dilation");

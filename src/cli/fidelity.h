@@ -28,9 +28,9 @@ bool fidelity_add(struct fidelity *f, const char *text, size_t size);
 /* Fabric nanoseconds in which a port sends one train, at least the live quantum. */
 uint64_t fidelity_quantum_ns(const struct topo *t);
 
-/* {"valid","late_p99_ns","quantum_ns","emulator_drops","suggested_time_dilation"} (the last is null
- * while valid); NULL when memory is short. f NULL: nobody could say, which isn't valid, and what it
- * would say is null. */
+/* {"valid","late_p99_ns","allowed_p99_ns","quantum_ns","emulator_drops","suggested_time_dilation"}
+ * (the last is null while valid); NULL when memory is short. f NULL: nobody could say, which isn't
+ * valid, and what it would say is null. */
 cJSON *fidelity_json(const struct fidelity *f, const struct topo *t);
 
 #endif

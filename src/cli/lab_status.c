@@ -181,9 +181,9 @@ static void add_fidelity(const cJSON *fidelity, struct output_text *text)
 		return;
 	}
 	output_text_add(text,
-		"fidelity: %s, p99 lateness %.0f ns (quantum %.0f ns), %.0f emulator drops",
+		"fidelity: %s, p99 lateness %.0f ns (allowed %.0f ns), %.0f emulator drops",
 		valid ? "valid" : "invalid", number(fidelity, "late_p99_ns"),
-		number(fidelity, "quantum_ns"), number(fidelity, "emulator_drops"));
+		number(fidelity, "allowed_p99_ns"), number(fidelity, "emulator_drops"));
 	if (!valid)
 		output_text_add(text, ", use --time-dilation %.0f",
 			number(fidelity, "suggested_time_dilation"));

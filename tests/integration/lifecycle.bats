@@ -40,8 +40,8 @@ teardown()
 		.sessions.fsdb == {"established": 24, "expected": 24} and .sessions.bgp.expected == 0'
 	echo "$output" | jq -e '(keys - ["fidelity","lab","links","nodes","sessions","state",
 		"time_dilation"]) == []'
-	echo "$output" | jq -e '(.fidelity | keys) == ["emulator_drops","late_p99_ns","quantum_ns",
-		"suggested_time_dilation","valid"]'
+	echo "$output" | jq -e '(.fidelity | keys) == ["allowed_p99_ns","emulator_drops","late_p99_ns",
+		"quantum_ns","suggested_time_dilation","valid"]'
 	run dsf status "$LAB"
 	[ "$status" -eq 0 ]
 }
