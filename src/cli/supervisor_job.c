@@ -93,7 +93,7 @@ void supervisor_job_ask(struct supervisor_job *job, struct supervisor_node *n, c
 		return;
 	if (!supervisor_node_answers(n) || n->control.fd < 0)
 		why = n->s->topo->nodes[n->index].role == TOPO_ROLE_EXTERNAL
-			      ? "an external node answers no questions"
+			      ? "an external node answers no questions: see dsfemu exec"
 			      : supervisor_node_state_name(n);
 	request = why == NULL ? calloc(1, sizeof(*request)) : NULL;
 	if (why == NULL)

@@ -319,6 +319,16 @@ static bool system_port_row(cJSON *o, const struct topo *t, const struct node_ro
 	       view_json_add_text(o, "liveness", r->stale ? "STALE" : "LIVE");
 }
 
+/* Null: not known, or behind a host port, where there is none. */
+static bool add_mac(cJSON *o, const struct dsf_mac *mac)
+{
+	static const struct dsf_mac none = { { 0 } };
+	char text[DSF_MAC_TEXT_MAX];
+	bool known = mac != NULL && memcmp(mac, &none, sizeof(none)) != 0;
+
+	return view_json_add_text(o, "mac", known ? dsf_mac_text(mac, text) : NULL);
+}
+
 static bool neighbor_row(cJSON *o, const struct topo *t, const struct node_row_neighbor *r)
 {
 	static const char *const states[] = {
@@ -326,12 +336,11 @@ static bool neighbor_row(cJSON *o, const struct topo *t, const struct node_row_n
 		[NODE_NEIGHBOR_REACHABLE] = "reachable",
 		[NODE_NEIGHBOR_STATIC] = "static",
 	};
-	static const struct dsf_mac none = { { 0 } }; /* behind a host port there is no MAC */
-	bool known = r->state != NODE_NEIGHBOR_INCOMPLETE && memcmp(&r->mac, &none, 6) != 0;
-	char address[DSF_IP6_TEXT_MAX], mac[DSF_MAC_TEXT_MAX];
+	bool known = r->state != NODE_NEIGHBOR_INCOMPLETE;
+	char address[DSF_IP6_TEXT_MAX];
 
 	return view_json_add_text(o, "address", dsf_ip6_text(&r->address, address)) &&
-	       view_json_add_text(o, "mac", known ? dsf_mac_text(&r->mac, mac) : NULL) &&
+	       add_mac(o, known ? &r->mac : NULL) &&
 	       add_optional(o, "system_port", r->system_port) &&
 	       view_json_add_text(o, "switch", node_name(t, r->owner)) &&
 	       view_json_add_text(o, "state", states[r->state]) &&
@@ -387,14 +396,14 @@ static bool fsdb_row(cJSON *o, const struct topo *t, const struct node_row_fsdb 
 	};
 	const struct fsdb_record *record = r->record;
 	bool port = record->kind == FSDB_KIND_PORT;
-	char address[DSF_IP6_TEXT_MAX], mac[DSF_MAC_TEXT_MAX];
+	char address[DSF_IP6_TEXT_MAX];
 
 	return view_json_add_text(o, "publisher", node_name(t, r->publisher)) &&
 	       view_json_add_text(o, "kind", kinds[record->kind]) &&
 	       view_json_add_u64(o, "system_port", record->system_port) &&
 	       view_json_add_text(
 		       o, "address", port ? NULL : dsf_ip6_text(&record->address, address)) &&
-	       view_json_add_text(o, "mac", port ? NULL : dsf_mac_text(&record->mac, mac)) &&
+	       add_mac(o, port ? NULL : &record->mac) &&
 	       view_json_add_text(o, "state", fsdb_state(record)) &&
 	       view_json_add_text(o, "liveness", r->stale ? "STALE" : "LIVE");
 }

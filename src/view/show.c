@@ -179,6 +179,21 @@ static const struct command *find_command(const char *const *words, size_t count
 	return best;
 }
 
+/* And what begins with that word. */
+static void say_unknown(const char *word, char why[VIEW_SHOW_WHY_MAX])
+{
+	int size = snprintf(why, VIEW_SHOW_WHY_MAX, "nothing to show is called %.64s", word);
+	const char *before = " alone, but ";
+
+	for (size_t i = 0; i < ARRAY_COUNT(commands) && size < VIEW_SHOW_WHY_MAX; i++) {
+		if (strcmp(commands[i].words[0], word) != 0)
+			continue;
+		size += snprintf(why + size, VIEW_SHOW_WHY_MAX - (size_t)size, "%s%s", before,
+			view_show_name((enum view_show_what)i));
+		before = ", ";
+	}
+}
+
 int view_show_parse(const struct topo *t, const char *const *words, size_t count,
 	struct view_show *show, char why[VIEW_SHOW_WHY_MAX])
 {
@@ -206,8 +221,7 @@ int view_show_parse(const struct topo *t, const char *const *words, size_t count
 	}
 	command = find_command(plain, plain_count, &taken);
 	if (command == NULL) {
-		snprintf(why, VIEW_SHOW_WHY_MAX, "nothing to show is called %.64s",
-			plain_count > 0 ? plain[0] : "\"\"");
+		say_unknown(plain_count > 0 ? plain[0] : "\"\"", why);
 		return -DSF_E_UNKNOWN;
 	}
 	show->what = (enum view_show_what)(command - commands);

@@ -69,6 +69,16 @@ static cJSON *no_rows(void *user, enum node_query query, uint32_t only)
 	return NULL;
 }
 
+static void test_unknown(void)
+{
+	const char *words[] = { "bgp" };
+	char why[VIEW_SHOW_WHY_MAX] = "";
+	struct view_show show;
+
+	(void)view_show_parse(topo, words, 1, &show, why);
+	TAP_OK(strstr(why, "bgp summary, bgp neighbors, bgp table") != NULL, "refused: %s", why);
+}
+
 static void test_parse(void)
 {
 	static const struct {
@@ -106,6 +116,7 @@ static void test_parse(void)
 			cases[i].count > 0 ? cases[i].words[0] : "",
 			cases[i].count > 1 ? cases[i].words[1] : "", err < 0 ? ": refused" : "");
 	}
+	test_unknown();
 }
 
 static void test_run(void)
