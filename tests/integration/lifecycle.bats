@@ -172,11 +172,16 @@ teardown()
 	done
 }
 
+none_marked()
+{
+	[ -z "$(marked "$LAB")" ]
+}
+
 @test "SIGKILL of everything at once: status tells, down and up succeed" {
 	dsf up "$MINI" --name "$LAB"
 	# shellcheck disable=SC2046
 	kill -9 $(marked "$LAB")
-	wait_until 10 test -z "$(marked "$LAB")"
+	wait_until 10 none_marked
 	run --separate-stderr dsf status "$LAB" --json
 	[ "$status" -eq 1 ]
 	echo "$output" | jq -e '.state == "failed" and all(.nodes[]; .state == "dead") and

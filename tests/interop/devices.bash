@@ -278,15 +278,24 @@ capture()
 		ip netns exec "$LAB-edsw0" tcpdump -U -i eth$number -w "$PCAP.$number" tcp port 179 \
 			2>/dev/null 3>&- &
 		CAPTURES+=("$!")
+		wait_until 20 test -s "$PCAP.$number" # it hears
 	done
+}
+
+# What switch and router said at that port: at least a withdrawal came after the capture began.
+heard() # NUMBER
+{
+	[ "$(tshark -r "$PCAP.$1" -Y bgp 2>/dev/null | wc -l)" -gt 0 ]
 }
 
 no_malformed()
 {
+	for number in 0 1 2 3; do
+		wait_until 20 heard $number
+	done
 	kill "${CAPTURES[@]}"
 	wait "${CAPTURES[@]}" || true
 	for number in 0 1 2 3; do
-		[ "$(tshark -r "$PCAP.$number" -Y bgp 2>/dev/null | wc -l)" -gt 3 ]
 		[ "$(tshark -r "$PCAP.$number" -Y "_ws.malformed || (bgp && _ws.expert.severity == error)" 2>/dev/null)" = "" ]
 	done
 }
