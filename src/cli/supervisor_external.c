@@ -85,7 +85,6 @@ int supervisor_external_files(struct supervisor *s)
 /* All processes of a command. */
 
 struct aim {
-	const struct supervisor_node *n;
 	int signal_number;
 	uint32_t found;
 	char mark[sizeof("DSFEMU_COMMAND=") + TOPO_NODE_NAME_MAX];
@@ -111,7 +110,7 @@ uint32_t supervisor_external_signal(struct supervisor_node *n, int signal_number
 {
 	struct netns_sweep_ns space = { .inode = n->inode };
 	struct netns_sweep sweep = { .namespaces = &space, .count = 1 };
-	struct aim aim = { .n = n, .signal_number = signal_number };
+	struct aim aim = { .signal_number = signal_number };
 
 	snprintf(sweep.lab, sizeof(sweep.lab), "%s", n->s->topo->name);
 	snprintf(aim.mark, sizeof(aim.mark), "DSFEMU_COMMAND=%s", node_of(n)->name);

@@ -18,6 +18,7 @@
 #define DSF_NODE_EDGE_H
 #include "ip/icmp.h"
 #include "ip/ndp.h"
+#include "ip/neighbor.h"
 #include "ip/route.h"
 #include "node/ethernet.h"
 #include "node/row.h"
@@ -120,8 +121,11 @@ bool node_edge_output(struct node_edge *e, struct node_output *out);
 /* Every Ethernet port has carrier and knows its neighbour. */
 bool node_edge_ready(const struct node_edge *e);
 
-/* edge_view.c: a port's row; connected prefixes; what is missing; counters of Ethernet ports. */
+/* edge_view.c: a port's row; a neighbour's, as its table has it; connected prefixes; what is
+ * missing; counters of Ethernet ports. */
 struct node_row node_edge_port_row(const struct node_edge *e, uint32_t port);
+struct node_row node_edge_neighbor_row(
+	const struct node_edge *e, const struct ip_neighbor *neighbor);
 void node_edge_view_routes(const struct node_edge *e, node_row_fn row_fn, void *user);
 void node_edge_view_missing(const struct node_edge *e, node_row_fn row_fn, void *user);
 void node_edge_count(const struct node_edge *e, struct node_row_counters *c);

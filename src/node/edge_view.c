@@ -19,6 +19,24 @@ struct node_row node_edge_port_row(const struct node_edge *e, uint32_t port)
 	return row;
 }
 
+struct node_row node_edge_neighbor_row(
+	const struct node_edge *e, const struct ip_neighbor *neighbor)
+{
+	struct node_row row = { .query = NODE_QUERY_NDP, .node = e->index };
+
+	row.neighbor = (struct node_row_neighbor){ .address = neighbor->address,
+		.mac = neighbor->mac,
+		.system_port = neighbor->system_port,
+		.owner = neighbor->owner,
+		.local = neighbor->local };
+	switch (neighbor->state) {
+	case IP_NEIGHBOR_INCOMPLETE: row.neighbor.state = NODE_NEIGHBOR_INCOMPLETE; break;
+	case IP_NEIGHBOR_REACHABLE: row.neighbor.state = NODE_NEIGHBOR_REACHABLE; break;
+	case IP_NEIGHBOR_STATIC: row.neighbor.state = NODE_NEIGHBOR_STATIC; break;
+	}
+	return row;
+}
+
 void node_edge_view_routes(const struct node_edge *e, node_row_fn row_fn, void *user)
 {
 	for (uint32_t i = 0; i < e->ports_count; i++) {

@@ -96,21 +96,10 @@ static void view_neighbors(const struct node_interface *n, node_row_fn row_fn, v
 {
 	for (const struct ip_neighbor *e = ip_neighbor_next(&n->neighbors, NULL); e != NULL;
 		e = ip_neighbor_next(&n->neighbors, e)) {
-		struct node_row row = { .query = NODE_QUERY_NDP, .node = n->index };
+		struct node_row row = node_edge_neighbor_row(&n->edge, e);
 
 		if (!node_forward_knows(n, e))
 			continue;
-
-		row.neighbor.address = e->address;
-		row.neighbor.mac = e->mac;
-		row.neighbor.system_port = e->system_port;
-		row.neighbor.owner = e->owner;
-		row.neighbor.local = e->local;
-		switch (e->state) {
-		case IP_NEIGHBOR_INCOMPLETE: row.neighbor.state = NODE_NEIGHBOR_INCOMPLETE; break;
-		case IP_NEIGHBOR_REACHABLE: row.neighbor.state = NODE_NEIGHBOR_REACHABLE; break;
-		case IP_NEIGHBOR_STATIC: row.neighbor.state = NODE_NEIGHBOR_STATIC; break;
-		}
 		row_fn(user, &row);
 	}
 }

@@ -29,18 +29,11 @@ static void view_neighbors(const struct node_router *r, node_row_fn row_fn, void
 {
 	for (const struct ip_neighbor *e = ip_neighbor_next(&r->neighbors, NULL); e != NULL;
 		e = ip_neighbor_next(&r->neighbors, e)) {
-		struct node_row row = { .query = NODE_QUERY_NDP, .node = r->index };
+		struct node_row row = node_edge_neighbor_row(&r->edge, e);
 
-		row.neighbor = (struct node_row_neighbor){ .address = e->address,
-			.mac = e->mac,
-			.system_port = TOPO_NONE,
-			.owner = r->index,
-			.local = true };
-		switch (e->state) {
-		case IP_NEIGHBOR_INCOMPLETE: row.neighbor.state = NODE_NEIGHBOR_INCOMPLETE; break;
-		case IP_NEIGHBOR_REACHABLE: row.neighbor.state = NODE_NEIGHBOR_REACHABLE; break;
-		case IP_NEIGHBOR_STATIC: row.neighbor.state = NODE_NEIGHBOR_STATIC; break;
-		}
+		row.neighbor.system_port = TOPO_NONE;
+		row.neighbor.owner = r->index;
+		row.neighbor.local = true;
 		row_fn(user, &row);
 	}
 }
